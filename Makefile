@@ -1,0 +1,137 @@
+# `make demo` and `make test` are all that a new machine needs, with python3 (3.11 or newer) and make on it: they make a
+# virtual environment under .venv/ from the project's files, again whenever a pyproject.toml has changed.
+#
+#   make demo       train one array-agnostic function on every backend that works here
+#   make test       lint, types, conformance of numpy, jax and strict, tests, the built wheel in an empty environment
+#   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine
+#   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
+#   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
+#
+# PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
+
+.PHONY: help demo test test-all test-gpu bench lint types tests conformance clean
+.PHONY: conformance-numpy conformance-jax conformance-jax-float32 conformance-strict
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
+# A name on PATH may be a shim that does not run, and a system's Python may lack venv: only one that passes is taken.
+ifndef PYTHON
+PYTHON := $(shell for p in $(CANDIDATES); do \
+    "$$p" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+endif
+VERSION := $(shell $(if $(PYTHON),"$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))
+VENV := .venv/$(VERSION)
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+PROJECTS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml conformance/pyproject.toml))
+LEVEL ?= short
+PEERS ?= autograd
+JOBS ?= 2
+
+# What is tested is what is installed; threads of BLAS only fight over the cores (a small matmul may take 10x as long).
+unexport PYTHONPATH PYTHONHOME
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUNBUFFERED := 1
+
+help:
+	@sed -n 's/^#   \(make\)/\1/p' Makefile
+
+# The stamp is written last, so an interrupted installation starts again from an empty folder.
+$(READY): pyproject.toml $(PROJECTS:%=%/pyproject.toml)
+	@test -n "$(VERSION)" || { echo "multigrad needs Python 3.11 or newer with venv; none of these is one: $(CANDIDATES)"; exit 1; }
+	@echo "== $(VENV): a virtual environment of $(PYTHON); installing takes a minute"
+	@"$(PYTHON)" -m venv --clear "$(VENV)"
+	@$(PY) -m pip install --quiet -e ".[jax,test]" $(PROJECTS:%=-e %)
+	@touch $@
+
+demo: $(READY)
+	@$(PY) examples/digits.py
+
+test: $(READY)
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory conformance
+	@$(MAKE) --no-print-directory tests
+
+lint: $(READY)
+	@echo "== ruff"
+	@$(PY) -m ruff check .
+
+types: $(READY)
+	@echo "== mypy --strict"
+	@$(PY) -m mypy
+
+# -- conformance: the backends side by side, each one's output in one piece where make can do that
+
+PYTEST := $(PY) -m pytest -q -p no:cacheprovider
+CONFORMANCE := $(PYTEST) --pyargs multigrad_conformance
+TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+ifeq ($(LEVEL),long)
+CONFORMANCE += --level full
+endif
+
+conformance: $(READY)
+	@$(MAKE) --no-print-directory -j$(JOBS) $(TOGETHER) \
+	    conformance-jax conformance-numpy conformance-strict conformance-jax-float32
+
+conformance-numpy: $(READY)
+	@echo "== conformance: numpy"
+	@$(CONFORMANCE) --backend numpy
+
+conformance-jax: $(READY)
+	@echo "== conformance: jax, float64"
+	@JAX_PLATFORMS=cpu JAX_ENABLE_X64=1 $(CONFORMANCE) --backend jax
+
+conformance-jax-float32: $(READY)
+	@echo "== conformance: jax as it comes, float32"
+	@JAX_PLATFORMS=cpu JAX_ENABLE_X64=0 $(CONFORMANCE) --backend jax
+
+conformance-strict: $(READY)
+	@echo "== conformance: array_api_strict"
+	@$(CONFORMANCE) --backend strict
+
+tests: $(READY)
+	@echo "== tests"
+	@JAX_PLATFORMS=cpu $(PYTEST) $(if $(filter long,$(LEVEL)),,-m "not slow")
+
+# -- the long level
+
+test-all: $(READY)
+	@set -e; $(PY) tools/interpreters.py > .venv/interpreters; \
+	while read -r python; do \
+	    echo "=== every test with $$python"; $(MAKE) --no-print-directory test LEVEL=long PYTHON="$$python" </dev/null; \
+	done < .venv/interpreters
+
+# -- accelerators. On a machine that brings its own cupy and jax:
+#    make test-gpu GPU_VENV=--system-site-packages GPU_PACKAGES= GPU_PIP="--no-deps --no-build-isolation"
+
+GPU_PY := .venv/gpu/bin/python
+GPU_VENV ?=
+GPU_PACKAGES ?= "cupy-cuda12x[ctk]" "jax[cuda12]"
+GPU_PIP ?=
+GPU_PYTEST := $(GPU_PY) -m pytest -q -p no:cacheprovider --pyargs multigrad_conformance
+
+test-gpu:
+	@nvidia-smi -L 2>/dev/null | grep -q GPU || { echo "make test-gpu: this machine has no GPU that nvidia-smi can see."; exit 1; }
+	@$(MAKE) --no-print-directory .venv/gpu/.ready
+	@$(GPU_PYTEST) --backend cupy
+	@JAX_PLATFORMS=cuda JAX_ENABLE_X64=1 XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTEST) --backend jax
+	@XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PY) benchmarks/gpu.py
+
+.venv/gpu/.ready: pyproject.toml $(PROJECTS:%=%/pyproject.toml)
+	@"$(PYTHON)" -m venv --clear $(GPU_VENV) .venv/gpu
+	@$(GPU_PY) -m pip install --quiet $(GPU_PIP) -e ".[test]" $(PROJECTS:%=-e %) $(GPU_PACKAGES)
+	@touch $@
+
+# -- benchmarks
+
+bench: $(READY)
+	@$(PY) -m pip install --quiet $(PEERS)
+	@$(PY) benchmarks/run.py $(ARGS)
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

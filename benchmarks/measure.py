@@ -1,0 +1,117 @@
+"""Timing of peers side by side: one round runs each peer once, and ratios are taken within rounds.
+
+A machine's speed drifts by tens of percent within seconds, so times taken one peer after the other do not compare.
+Within a round all peers see the same machine; the median over rounds drops the disturbed ones. The order rotates from
+round to round, so that no peer always runs after the one that empties the caches.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+HAND = "hand"
+OURS = "multigrad"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """At most `limit` times the peer's total."""
+
+    peer: str
+    limit: float
+
+
+@dataclass
+class Case:
+    """One row of the table. Each peer is a function that runs the whole workload once and returns its gradients."""
+
+    workload: str
+    label: str
+    count: int  # the operations or steps in one run: times are given per one of them
+    peers: dict[str, Callable[[], Any]]
+    aims: list[Aim] = field(default_factory=list)
+    tolerance: float = 1e-9
+
+
+@dataclass
+class Result:
+    """Seconds per operation (or step) of each peer, round by round, and what is derived from them."""
+
+    case: Case
+    rounds: dict[str, list[float]]
+
+    def seconds(self, peer: str) -> float:
+        return median(self.rounds[peer])
+
+    def ratio(self, peer: str, to: str) -> float:
+        """The median over rounds of the ratio of the two times within one round."""
+        return median(a / b for a, b in zip(self.rounds[peer], self.rounds[to], strict=True))
+
+    def verdicts(self) -> list[tuple[Aim, float, bool]]:
+        present = [aim for aim in self.case.aims if aim.peer in self.rounds and OURS in self.rounds]
+        ratios = [(aim, self.ratio(OURS, aim.peer)) for aim in present]
+        return [(aim, ratio, ratio <= aim.limit) for aim, ratio in ratios]
+
+    def to_json(self) -> dict[str, Any]:
+        peers = list(self.rounds)
+        return {
+            "workload": self.case.workload,
+            "case": self.case.label,
+            "rounds": len(self.rounds[peers[0]]),
+            "seconds": {p: self.seconds(p) for p in peers},
+            "ratio_to_hand": {p: self.ratio(p, HAND) for p in peers} if HAND in peers else {},
+            "aims": [{"peer": a.peer, "limit": a.limit, "ratio": r, "met": met} for a, r, met in self.verdicts()],
+        }
+
+
+def measure(case: Case, budget: float, *, least: int = 5, most: int = 400) -> Result:
+    """Time the peers of a case in rounds for about `budget` seconds, after checking that they agree."""
+    check_agreement(case.peers, case.tolerance)
+    fastest = min(_time(fn, 1) for fn in case.peers.values())
+    number = max(1, round(2e-3 / fastest))  # a sample shorter than this would measure the clock and the scheduler
+    rounds: dict[str, list[float]] = {peer: [] for peer in case.peers}
+    order = list(case.peers)
+    gc.collect()
+    gc.freeze()  # what exists now is not scanned again; what the peers make is, as in any program
+    deadline = time.perf_counter() + budget
+    try:
+        for turn in range(most):
+            for peer in order[turn % len(order):] + order[: turn % len(order)]:
+                rounds[peer].append(_time(case.peers[peer], number) / case.count)
+            if turn + 1 >= least and time.perf_counter() > deadline:
+                break
+    finally:
+        gc.unfreeze()
+    return Result(case, rounds)
+
+
+def _time(fn: Callable[[], Any], number: int) -> float:
+    start = time.perf_counter()
+    for _ in range(number):
+        fn()
+    return (time.perf_counter() - start) / number
+
+
+def check_agreement(peers: Mapping[str, Callable[[], Any]], tolerance: float) -> None:
+    """Run each peer once: a fast wrong answer is not a result."""
+    values = {peer: [as_numpy(v) for v in fn()] for peer, fn in peers.items()}
+    reference_name, reference = next(iter(values.items()))
+    for peer, found in values.items():
+        for expected, got in zip(reference, found, strict=True):
+            if not np.allclose(got, expected, rtol=tolerance, atol=tolerance):
+                raise AssertionError(f"{peer} and {reference_name} disagree by {np.max(np.abs(got - expected)):.3g}")
+
+
+def as_numpy(value: Any) -> Any:
+    """A NumPy copy of a raw array, a Tensor of multigrad's or of torch's, on any device."""
+    for attribute in ("detach", "cpu"):  # torch, and the detach of our own
+        value = getattr(value, attribute, lambda value=value: value)()
+    value = getattr(value, "array", value)
+    return np.asarray(value.get() if hasattr(value, "get") else value)

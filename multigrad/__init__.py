@@ -1,0 +1,103 @@
+"""multigrad: torch.autograd for every Python array library.
+
+    import multigrad as mg
+
+    x = mg.asarray(array, requires_grad=True)   # an array of NumPy, JAX, CuPy, or of any registered library
+    y = (x ** 2).sum()
+    y.backward()
+    x.grad
+
+A Tensor follows the Python Array API standard, so array-agnostic code runs on it unchanged: `x.__array_namespace__()` is
+the differentiable namespace of its backend. Importing multigrad imports no array library and reads no entry points.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import autograd, func, registry
+from .backends.hooks import hookimpl
+from .backends.spec import Backend, BackendSpec, Capabilities
+from .engine import element as _element
+from .engine.convert import asarray, default_host, tensor, use_backend
+from .engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .engine.tensor import Tensor
+from .namespace import Namespace as _Namespace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Backend",
+    "BackendSpec",
+    "Capabilities",
+    "Tensor",
+    "asarray",
+    "autograd",
+    "backends",
+    "enable_grad",
+    "func",
+    "hookimpl",
+    "inference_mode",
+    "is_grad_enabled",
+    "namespace",
+    "no_grad",
+    "registry",
+    "set_grad_enabled",
+    "tensor",
+    "use_backend",
+]
+
+
+def namespace(backend: Any) -> Any:
+    """Return the differentiable Array API namespace of a backend, given its name, one of its arrays, or a Tensor.
+
+    Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a known library.
+    """
+    host = _element.host_named(backend) if isinstance(backend, str) else _element.element_of(backend).host
+    return host.bound
+
+
+def backends(probe: bool = False) -> list[Any]:
+    """List the known backends, with their state or error, importing no array library.
+
+    With `probe`, try each one and fill in its devices and dtypes. Each entry has name, distribution, version, state, error.
+    """
+    from .backends import discovery
+
+    return discovery.listing(probe)
+
+
+class _Dispatcher:
+    """`multigrad.<prefix>`: the functions of an extension, dispatching on their arguments."""
+
+    def __init__(self, prefix: str) -> None:
+        self.__name__ = f"multigrad.{prefix}"
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _lookup(f"{self._prefix}.{name}")
+
+
+def _lookup(name: str) -> Any:
+    from .namespace import function_of, load
+
+    load()
+    op = registry.OPS.get(name)
+    if op is not None and op.arrays:
+        return function_of(op)
+    found: Any = default_host().bound
+    for part in name.split("."):
+        found = getattr(found, part)
+    return _Dispatcher(name) if isinstance(found, _Namespace) else found
+
+
+def __getattr__(name: str) -> Any:
+    """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'multigrad' has no attribute {name!r}")
+    try:
+        return _lookup(name)
+    except AttributeError:
+        raise AttributeError(f"module 'multigrad' has no attribute {name!r}") from None

@@ -1,0 +1,54 @@
+"""What the engine needs beyond the standard, each with a default that uses only the standard.
+
+A backend overrides what its library does better; one without any kernel is complete, only slower. (Kernels that
+*rules* call, such as scatter_add, are operations: see `ops/kernels.py`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def own(xp: Any, g: Any, like: Any) -> Any:
+    """Return an array equal to `g` that nobody else holds, dense, laid out and placed as `like` where the library can.
+
+    What becomes a leaf's `.grad` passes through here, since later gradients are added to it in place. Where arrays are
+    immutable, `g` itself will do. `like` is None when the leaf is gone.
+    """
+    return xp.asarray(g, copy=True)
+
+
+def place(xp: Any, g: Any, like: Any) -> Any:
+    """Return `g` placed (device, sharding) as `like` is. Applied to what `grad` returns."""
+    return g
+
+
+def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
+    """Return the Python scalar `value` as a 0-d array. It may be cached: nobody writes to it."""
+    return xp.asarray(value, dtype=dtype, device=device)
+
+
+def device(xp: Any, x: Any) -> Any:
+    """Return the device of `x`, None where it is not known (under a trace)."""
+    return getattr(x, "device", None)
+
+
+def write(xp: Any, x: Any, value: Any) -> Any:
+    """Give `x` the values of `value`, of the same shape and dtype, and return the array that now holds them."""
+    x[...] = value
+    return x
+
+
+def devices(xp: Any) -> tuple[Any, ...]:
+    """List the devices that there are, for `python -m multigrad backends --probe`."""
+    return tuple(xp.__array_namespace_info__().devices())
+
+
+def synchronize(xp: Any, x: Any) -> None:
+    """Wait until `x` has been computed. A no-op where computation is synchronous."""
+
+
+DEFAULTS: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (own, place, constant, device, devices, write, synchronize)
+}

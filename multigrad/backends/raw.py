@@ -1,0 +1,98 @@
+"""The raw rule namespace of a backend: the standard plus the kernels, on the library's own arrays, at full speed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from .. import registry
+from ..errors import BackendError
+from .spec import Backend
+
+
+class RawNamespace:
+    """What rules receive as `xp` in an ordinary backward pass.
+
+    A name is looked for in the backend's own `functions`, among the forwards declared with the operation for this
+    backend, in the library's namespace, and last in the declaration's standard-only form; what is found is kept as an
+    attribute. `linalg`, `fft` and the prefixes of third parties (`special`) are namespaces of the same kind.
+    """
+
+    def __init__(self, backend: Backend, prefix: str = "", root: RawNamespace | None = None) -> None:
+        self.__name__ = f"multigrad.raw.{backend.name}"
+        self._backend = backend
+        self._prefix = prefix
+        self._root = root or self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._find(name)
+        setattr(self, name, found)
+        return found
+
+    def device_of(self, x: Any) -> Any:
+        """The device on which to make a constant that is to meet `x`, None where the library places it by itself."""
+        return self._backend.kernel("device")(self, x)
+
+    def _find(self, name: str) -> Any:
+        full = self._prefix + name
+        found = self._backend.functions.get(full)
+        if found is not None:
+            return found
+        op = registry.OPS.get(full)
+        if op is not None and isinstance(op.forward, dict):
+            forward = op.forward.get(self._backend.name)
+            if forward is not None:
+                return resolve(forward)
+        if not self._prefix and any(known.startswith(f"{name}.") for known in registry.OPS):
+            return RawNamespace(self._backend, f"{name}.", self._root)
+        # A kernel has our meaning; a library's function of that name (torch.scatter_add) has another.
+        found = None if op is not None and op.chapter == "kernels" else _lookup(self._backend.namespace, full)
+        if found is not None:
+            return found
+        generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
+        if op is None or generic is None:
+            raise AttributeError(f"backend {self._backend.name!r} has no {full!r}" if op is None else
+                                 f"backend {self._backend.name!r} has no function for the operation {full!r}: give one in Backend.functions, "
+                                 "or declare the operation with forward=.")
+        return _bound_forward(op, resolve(generic), self._root)
+
+
+def _lookup(namespace: Any, dotted: str) -> Any:
+    for part in dotted.split("."):
+        namespace = getattr(namespace, part, None)
+        if namespace is None:
+            return None
+    return namespace
+
+
+def _bound_forward(op: registry.Op, forward: Callable[..., Any], xp: RawNamespace) -> Callable[..., Any]:
+    """Give `forward(xp, *arguments)` the calling convention of the operation itself."""
+    signature = op.signature
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if variadic:
+            return forward(xp, *args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return forward(xp, *bound.arguments.values())
+
+    function.__name__ = op.name
+    return function
+
+
+def resolve(target: Any) -> Any:
+    """Return the object that "package.module:name" names, or the object itself."""
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise BackendError(f"cannot load {target!r}: {error}") from error
+    return found

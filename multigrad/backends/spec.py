@@ -1,0 +1,104 @@
+"""What a backend is: a frozen record. Everything in it but the name, the namespace and the array types is optional."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import RegistrationError
+from . import kernels as _kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the arrays of a library can do, where libraries differ.
+
+    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`
+    defers          the operators return NotImplemented for a foreign right operand that has reflected operators,
+                    so that `raw * tensor` is a Tensor
+    data_dependent  boolean masks, nonzero and unique_* work (shapes may depend on values)
+    complex         complex dtypes exist
+    """
+
+    mutable: bool = True
+    defers: bool = True
+    data_dependent: bool = True
+    complex: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Backend:
+    """One array library, ready to be used.
+
+    name           unique, lower case
+    namespace      its raw Array API namespace, as far as it conforms
+    array_types    the types of its arrays (their subclasses, too)
+    scalar_types   those of array_types that are immutable scalars, and Python scalars to every other library (np.generic)
+    refused_types  subclasses of those that do not follow the standard, refused by name rather than computed with wrongly
+    capabilities   see Capabilities
+    functions      faster or mended forwards by operation name, kernels of `ops/kernels.py` included: {"scatter_add": f}.
+                   Each is called exactly like the operation: f(x, /, *, axis=...)
+    kernels        overrides of what the engine needs beyond the standard, by name: see `backends/kernels.py`
+    rules          faster derivative rules for this library: {operation: {argument: rule}}
+    variants       other devices, flags or precisions for the conformance suite to run on: {label: f}, where `with f() as
+                   device:` enters the variant and gives the device to make arrays on (None: the default one)
+    exemptions     conformance tests this backend cannot pass: {test id: reason}
+    """
+
+    name: str
+    namespace: Any
+    array_types: tuple[type, ...]
+    scalar_types: tuple[type, ...] = ()
+    refused_types: tuple[type, ...] = ()
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    kernels: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    rules: Mapping[str, Mapping[str, Callable[..., Any]]] = field(default_factory=dict)
+    variants: Mapping[str, Callable[[], AbstractContextManager[Any]]] = field(default_factory=dict)
+    exemptions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise RegistrationError(f"Backend.name must be a non-empty string, not {self.name!r}.")
+        unknown = sorted(set(self.kernels) - set(_kernels.DEFAULTS))
+        if unknown:
+            raise RegistrationError(f"backend {self.name!r} overrides unknown kernels: {', '.join(unknown)}. "
+                                    f"Known: {', '.join(sorted(_kernels.DEFAULTS))}.")
+        types = self.array_types
+        if not isinstance(types, tuple) or not types or not all(isinstance(t, type) for t in types):
+            raise RegistrationError(f"backend {self.name!r} needs array_types, a tuple of the types of its arrays.")
+        for label in ("functions", "kernels", "variants"):
+            for key, value in getattr(self, label).items():
+                if not callable(value):
+                    raise RegistrationError(f"backend {self.name!r}: {label}[{key!r}] must be callable, not {value!r}.")
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """The kernel of that name: this backend's own, or the default that uses only the standard."""
+        return self.kernels.get(name) or _kernels.DEFAULTS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSpec:
+    """What a plugin says about a backend before its library is imported.
+
+    name     the backend's name
+    module   the top-level module of the array library; the backend is looked at only once this module is imported, or
+             when it is asked for by name
+    load     "package.module:function" that returns the Backend (called at most once)
+    install  how to install the library, for the error message; default `pip install <module>`
+    """
+
+    name: str
+    module: str
+    load: str
+    install: str = ""
+
+    def __post_init__(self) -> None:
+        for label in ("name", "module", "load"):
+            value = getattr(self, label)
+            if not isinstance(value, str) or not value:
+                raise RegistrationError(f"BackendSpec.{label} must be a non-empty string, not {value!r}.")
+        if ":" not in self.load:
+            raise RegistrationError(f"BackendSpec.load must read 'package.module:function', not {self.load!r}.")

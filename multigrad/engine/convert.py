@@ -1,0 +1,198 @@
+"""Making Tensors: from arrays of any known library, from scalars and nested lists, from Tensors of another backend."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+from ..errors import BackendError
+from ..registry import OPS, linear
+from .dispatch import general, is_array
+from .element import SCALARS, Host, host_named, host_of
+from .level import Layer
+from .tensor import LayeredTensor, Tensor, wrap, wrap_new
+
+_default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
+
+
+def default_host() -> Host:
+    """The backend of creation functions: `use_backend`, else MULTIGRAD_BACKEND, else NumPy."""
+    return host_named(_default.get() or os.environ.get("MULTIGRAD_BACKEND") or "numpy")
+
+
+class use_backend:
+    """Make `name` the default backend: at once, and as a context manager until the end of the block.
+
+    It holds for the current thread or asyncio task. Raises BackendError if the backend cannot be used here.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"use_backend takes the name of a backend, not {type(name).__name__}")
+        host_named(name)
+        self._before = _default.get()
+        _default.set(name)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _default.set(self._before)
+
+
+def named_dtype(host: Host, dtype: Any) -> Any:
+    """The dtype object of a host for a name of the standard; other objects are returned as they are."""
+    if type(dtype) is not str:
+        return dtype
+    found = getattr(host.xp, dtype, None) if dtype in DTYPES else None
+    if found is None:
+        raise TypeError(f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are {', '.join(DTYPES)}")
+    return found
+
+
+DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, backend: str | None = None,
+            requires_grad: bool = False) -> Tensor:
+    """Wrap an array of any known library as a Tensor, without copying; convert scalars and nested lists.
+
+    obj            a raw array, a Tensor (returned as it is if nothing is to change), a Python scalar, or nested lists of
+                   these; lists of Tensors are stacked, differentiably
+    dtype          a dtype of the backend, or its name in the standard; the default is the array's own
+    device, copy   as in the standard
+    backend        name of the backend that the result shall belong to; default: that of `obj`, for scalars and lists the
+                   default backend (see `use_backend`)
+    requires_grad  whether operations on the result are recorded from here on
+
+    Raises BackendError for an unknown or unusable backend and TypeError for what is no array.
+    """
+    host = None if backend is None else host_named(backend)
+    t = _as_tensor(obj, dtype, device, copy, host)
+    if requires_grad:
+        if t is obj and not t.is_leaf:
+            raise RuntimeError("asarray(t, requires_grad=True) of a Tensor with a history: it requires grad already; detach() it to start anew")
+        t.requires_grad_()
+    return t
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Make a new leaf Tensor with a copy of `data`. Arguments as for `asarray`; as torch.tensor, it has no history."""
+    host = None if backend is None else host_named(backend)
+    t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
+    t = wrap_new(t.detach()._array) if t._node is not None or t._born is not None else t
+    return t.requires_grad_() if requires_grad else t
+
+
+def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
+    if isinstance(obj, Layer):
+        return _convert_tensor(obj, dtype, device, copy, host)
+    own = None if type(obj) in SCALARS else host_of(obj)
+    if own is None:
+        return _from_python(obj, dtype, device, copy, host or default_host())
+    if host is None or host is own:
+        x = obj
+        if dtype is not None or device is not None or copy:
+            x = own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy)
+        return wrap_new(x)
+    return wrap_new(_transfer(obj, own, host, named_dtype(host, dtype), device, copy))
+
+
+def _convert_tensor(t: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
+    own: Host = t._elem.host
+    if host is not None and host is not own:
+        if copy is False:
+            raise ValueError(f"asarray(copy=False): a Tensor of {own.name!r} cannot become one of {host.name!r} without a copy")
+        t = to_backend(t, host.name)
+        own = host
+        copy = None
+    dtype = named_dtype(own, dtype)
+    if device is not None or copy or (dtype is not None and dtype != t.dtype):
+        t = general(OPS["asarray"], (t, dtype, device, copy))
+    found: Tensor = t
+    return found
+
+
+def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host) -> Tensor:
+    if copy is False:
+        raise ValueError("asarray(copy=False): a Python scalar or list cannot become an array without a copy")
+    dtype = named_dtype(host, dtype)
+    if isinstance(obj, (list, tuple)) and _holds_arrays(obj):
+        parts = [_as_tensor(x, dtype, device, None, host) for x in obj]
+        stacked: Tensor = host.bound.stack(parts)
+        return stacked
+    if not isinstance(obj, (bool, int, float, complex, list, tuple)) and not hasattr(obj, "__array__") and not hasattr(obj, "__dlpack__") \
+            and not hasattr(obj, "__buffer__") and not isinstance(obj, (memoryview, bytearray)):
+        raise TypeError(f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; it is no array of a known library "
+                        "(see `python -m multigrad backends`), no scalar and no nested list")
+    x = host.xp.asarray(obj, dtype=dtype, device=device)
+    if not is_array(x):
+        raise TypeError(f"asarray: {type(obj).__name__} did not become an array of {host.name!r}")
+    return wrap_new(x)
+
+
+def _holds_arrays(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return any(_holds_arrays(x) for x in obj)
+    return type(obj) not in SCALARS and is_array(obj)
+
+
+def _transfer(x: Any, source: Host, target: Host, dtype: Any, device: Any, copy: bool | None) -> Any:
+    """A raw array of one library as one of another: through DLPack where both can, else through NumPy."""
+    if copy is False:
+        raise ValueError(f"asarray(copy=False): an array of {source.name!r} cannot become one of {target.name!r} without a copy")
+    try:
+        y = target.xp.from_dlpack(x)
+    except Exception:  # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way that is left
+        y = target.xp.asarray(_to_numpy(x, source))
+    # A copy: two libraries writing into one buffer would be noticed by neither's version counter.
+    return target.xp.asarray(y, dtype=dtype, device=device, copy=True)
+
+
+def _to_numpy(x: Any, source: Host) -> Any:
+    import numpy as np
+
+    if source.name == "numpy":
+        return x
+    get = getattr(x, "get", None)  # CuPy refuses implicit transfers
+    if callable(get) and "cupy" in sys.modules:
+        return get()
+    try:
+        return np.asarray(x)
+    except Exception as error:
+        raise BackendError(f"cannot bring an array of {source.name!r} to another backend, neither by DLPack nor through NumPy: {error}") from error
+
+
+def to_backend(t: Tensor, name: str) -> Tensor:
+    """This Tensor as one of the backend `name`; differentiable: the gradient comes back to this Tensor's backend."""
+    target = host_named(name)
+    if target is t._elem.host:
+        return t
+    moved: Tensor = general(OPS["to_backend"], (t, name, t._elem.host.name))
+    return moved
+
+
+def _to_backend_forward(xp: Any, x: Any, backend: str, source: str) -> Any:
+    target = host_named(backend)
+    if isinstance(x, Layer):
+        return to_backend(x, backend)  # type: ignore[arg-type]
+    return _transfer(x, host_named(source), target, None, None, None)
+
+
+def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
+    from array_api_compat import to_device
+
+    return to_device(x, device, stream=stream)
+
+
+def declare() -> None:
+    """Declare the operations that move a Tensor."""
+    linear("to_backend(x, /, backend, source)", forward=_to_backend_forward, doc="The array in another library.",
+           x=lambda xp, g, backend, source: xp.to_backend(g, source, backend), chapter="conversion")
+    linear("to_device(x, device: plain, /, *, stream=None)", forward=_to_device_forward, doc="The array on another device.",
+           x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion", view=True)
+
+
+_ = (LayeredTensor, wrap)

@@ -1,0 +1,315 @@
+"""Running an operation: find who handles it, call the library, wrap and record the result.
+
+`general` handles everything; `fast.py` generates straight code for the common case, plain Tensors of one element type,
+and falls back to it. Argument values travel as one tuple in the order of the operation's signature, defaults filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from .. import registry
+from ..registry import Op
+from . import grad_mode
+from .element import SCALARS, Element, Host, common_host, host_of
+from .graph import MultiNode, Node, tick
+from .level import Layer
+from .rules import array_index, caller, pullback, saved_values
+from .tensor import LayeredTensor, Tensor, View, wrap, wrap_new
+
+
+def general(op: Op, values: tuple[Any, ...]) -> Any:
+    """Run `op` on any mixture of raw arrays, Python scalars and layers."""
+    top = _highest(op, values)
+    if top is None:
+        return wrap_result(op, run_raw(op, values))
+    if op.kind == "composite":
+        return resolve_composite(op)(_host_of_layer(top).bound, *values)
+    return type(top)._apply(op, values, top)
+
+
+@lru_cache(maxsize=None)
+def resolve_composite(op: Op) -> Callable[..., Any]:
+    """The standard-only form of a composite operation."""
+    from ..backends.raw import resolve
+
+    forward = op.forward["*"] if isinstance(op.forward, dict) else op.forward
+    found: Callable[..., Any] = resolve(forward)
+    return found
+
+
+def _highest(op: Op, values: Sequence[Any]) -> Layer | None:
+    top: Layer | None = None
+    reach = -1
+    for x in _candidates(op, values):
+        if isinstance(x, Layer) and x._level > reach:
+            top, reach = x, x._level
+    return top
+
+
+def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
+    """Every value that may be an array: array arguments, the elements of lists, and what stands in an indexing key."""
+    for role, value in zip(op.roles.values(), values, strict=True):
+        if role == "arrays" or type(value) is tuple:
+            yield from value
+        else:
+            yield value
+
+
+def _host_of_layer(x: Any) -> Host:
+    host: Host = x._elem.host
+    return host
+
+
+def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
+    """Call the library's function on raw arrays."""
+    if host is None:
+        host = common_host(op.name, list(_candidates(op, values)))
+        if host is None:
+            kinds = ", ".join(sorted({type(v).__name__ for v in values}))
+            raise TypeError(f"{op.name}: none of the arguments is an array of a known library ({kinds}). Wrap lists and scalars with "
+                            "multigrad.asarray; `python -m multigrad backends` lists the known libraries.")
+    return caller(op)(raw_function(host, op.name), *values)
+
+
+def raw_function(host: Host, name: str) -> Callable[..., Any]:
+    """The function of a host's raw namespace that carries out the operation `name`."""
+    found = host.xp
+    for part in name.split("."):
+        found = getattr(found, part)
+    function: Callable[..., Any] = found
+    return function
+
+
+def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
+    """Run `op` where the highest level among its arguments is that of the Tensor `top`."""
+    reach = top._level
+    inner: list[Any] = []
+    edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
+    cells: list[Any] = []
+    for role, value in zip(op.roles.values(), values, strict=True):
+        if role == "arrays" or (role == "plain" and type(value) is tuple):
+            parts = [_unwrap(v, reach) for v in value]
+            inner.append(tuple(p[0] for p in parts))
+            edges.append(tuple(p[1] for p in parts))
+            cells.append(tuple(p[2] for p in parts))
+        else:
+            x, node, cell = _unwrap(value, reach)
+            inner.append(x)
+            edges.append(node)
+            cells.append(cell)
+    innermost = [x for x in _candidates(op, inner)]
+    if any(isinstance(x, Layer) for x in innermost):
+        ans = general(op, tuple(inner))
+    else:
+        host = common_host(op.name, innermost) or top._elem.host
+        inner = [_plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+        ans = run_raw(op, inner, host)
+    return record(op, inner, edges, cells, ans, top, values)
+
+
+def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
+    """The value of a Tensor of this level one layer in, its node and its version cell; anything else is a constant."""
+    if isinstance(x, Tensor) and x._level == reach:
+        if x._born is not None:
+            x._check()
+        return x._array, x._node, x._cell
+    return x, None, None
+
+
+def accepts(x: Any) -> bool:
+    """Whether `x` may stand where an array is expected: a layer, a raw array of a known library, a Python scalar, None."""
+    return isinstance(x, Layer) or x is None or type(x) in SCALARS or host_of(x) is not None
+
+
+def operate(op: Op, values: tuple[Any, ...]) -> Any:
+    """`general` for Python's operators: an operand that is no array leaves the operation to that operand."""
+    for x in values:
+        if not accepts(x) or x is None:
+            return NotImplemented
+    return general(op, values)
+
+
+def _plain_scalars(x: Any, host: Host) -> Any:
+    """A scalar of another library (np.float64) is a Python scalar here."""
+    if type(x) in SCALARS or x is None:
+        return x
+    other = host_of(x)
+    return x.item() if other is not None and other is not host and isinstance(x, other.scalars) else x
+
+
+def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, top: Tensor,
+           values: Sequence[Any]) -> Any:
+    """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to an argument."""
+    several = op.outputs != ()
+    outs = tuple(ans) if several else (ans,)
+    needs = needs_of(op, edges) if op.kind != "nondifferentiable" and recording_at(top) else ()
+    bases = _bases(op, values, len(outs))
+    tensors = [wrap_like(top, x, base) if is_array(x) else x for x, base in zip(outs, bases, strict=True)]
+    wanted = any(any(n) if isinstance(n, tuple) else n for n in needs)
+    if wanted and any(isinstance(t, Tensor) and t._elem.floating for t in tensors):
+        _attach(op, needs, inner, edges, cells, ans, tensors)
+    if not several:
+        return tensors[0]
+    return _same_structure(ans, tensors)
+
+
+def _bases(op: Op, values: Sequence[Any], n: int) -> Sequence[Any]:
+    """Of which argument each output may be a view: the first, or of a list the one at the output's place."""
+    if not op.view or (op.name == "getitem" and not is_basic_key(values[1])):
+        return (None,) * n
+    first = values[0]
+    return tuple(first) if type(first) is tuple else (first,) * n
+
+
+def is_basic_key(key: Any) -> bool:
+    """Whether indexing with `key` selects by integers and slices only; with arrays it makes a copy."""
+    return all(k is None or k is Ellipsis or type(k) is int or type(k) is slice for k in (key if type(key) is tuple else (key,)))
+
+
+def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> None:
+    first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
+    elem: Element = first._elem
+    overrides = elem.host.backend.rules.get(op.name)
+    rule = pullback(op, needs, elem.complex, True, None if overrides is None else backend_rules(op, elem.host))
+    multi = op.outputs != ()
+    node: Node = MultiNode() if multi else Node()
+    node.seq = tick()
+    node.rule = rule
+    node.host = elem.host
+    node.saved = tuple(_as_saved(op, name, v, elem, first) for name, v in
+                       zip(rule.plan, saved_values(op, rule.plan, inner, ans), strict=True))
+    node.cells = _cells_of(op, rule, cells, tensors)
+    flat = _flat(needs, [edges[i] for i in array_index(op).values()])
+    node.next = flat[0] if rule.single else tuple(flat)
+    if not multi:
+        tensors[0]._node = node
+        return
+    assert isinstance(node, MultiNode)
+    node.picks = [None] * len(tensors)
+    for i, t in enumerate(tensors):
+        if isinstance(t, Tensor) and t._elem.floating:
+            t._node = node.pick(i)
+
+
+def backend_rules(op: Op, host: Host) -> Any:
+    """The rules of `op` with those that the backend gives itself."""
+    return _backend_rules(op, host)
+
+
+@lru_cache(maxsize=None)
+def _backend_rules(op: Op, host: Host) -> Any:
+    given = host.backend.rules[op.name]
+    return _Frozen({**dict(op.vjp if not isinstance(op.vjp, registry.Rule) else {}),
+                    **{a: registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise") for a, fn in given.items()}})
+
+
+class _Frozen(dict[str, Any]):
+    """A dictionary that is hashed by identity, so that it can be a key of a cache."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def needs_of(op: Op, edges: Sequence[Any]) -> Any:
+    """Which array arguments want a gradient: those that have a node."""
+    found = []
+    for i in array_index(op).values():
+        e = edges[i]
+        found.append(tuple(n is not None for n in e) if type(e) is tuple else e is not None)
+    return tuple(found)
+
+
+def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
+    flat: list[Node] = []
+    for need, e in zip(needs, edges, strict=True):
+        if isinstance(need, tuple):
+            flat += [n for n, wanted in zip(e, need, strict=True) if wanted]
+        elif need:
+            flat.append(e)
+    return flat
+
+
+def _as_saved(op: Op, name: str, value: Any, elem: Element, like: Tensor) -> Any:
+    """A saved Python scalar becomes a 0-d array of the result's dtype and device."""
+    if type(value) in SCALARS and op.roles.get(name) == "array":
+        x = innermost(like)
+        return elem.host.constant(elem.host.xp, value, elem.dtype, elem.host.device(elem.host.xp, x))
+    return value
+
+
+def _cells_of(op: Op, rule: Any, cells: Sequence[Any], tensors: list[Any]) -> Any:
+    position = {p: i for i, p in enumerate(op.roles)}
+    found: list[Any] = []
+    for name, source in zip(rule.plan, rule.sources, strict=True):
+        if source is None:
+            continue
+        if name in position:
+            found.append(cells[position[name]] or ())
+        elif name == "ans":
+            found.append(tuple(t._cell for t in tensors) if op.outputs != () else tensors[0]._cell)
+        else:
+            found.append(tensors[source[1]]._cell)
+    found += [c for i, (p, role) in enumerate(op.roles.items()) if role == "plain" and p in rule.plan and (c := cells[i]) is not None and _any(c)]
+    return found[0] if len(found) == 1 and type(found[0]) is list else tuple(_prune(c) for c in found)
+
+
+def _any(cells: Any) -> bool:
+    return cells is not None and (type(cells) is list or any(c is not None for c in cells))
+
+
+def _prune(cells: Any) -> Any:
+    return tuple(c for c in cells if c is not None) if type(cells) is tuple else cells
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is a layer or a raw array of a known library."""
+    return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
+
+
+def innermost(x: Any) -> Any:
+    """The raw array at the bottom of a tower of layers."""
+    while isinstance(x, Layer):
+        x = x._array
+    return x
+
+
+def wrap_like(top: Tensor, x: Any, base: Any = None) -> Tensor:
+    """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base` where that is a Tensor whose memory it may share."""
+    if type(top) is LayeredTensor:
+        t = LayeredTensor._make(x, top._run, top._level)
+        if isinstance(base, Tensor) and base._level == top._level:
+            t._cell = base._cell
+            t._born = len(base._cell)
+        return t
+    if isinstance(base, Tensor):
+        return View._make(x, base)
+    return wrap(x)
+
+
+def recording_at(top: Tensor) -> bool:
+    """Whether the level of `top` records now."""
+    if type(top) is LayeredTensor:
+        return top._run.grad_mode.get()
+    return grad_mode.recording()
+
+
+def wrap_result(op: Op, ans: Any) -> Any:
+    """Wrap what a library returned in constant Tensors, as a user's own call expects."""
+    if op.outputs == ():
+        return wrap_new(ans) if is_array(ans) else ans
+    return _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans])
+
+
+def _same_structure(ans: Any, parts: list[Any]) -> Any:
+    kind = type(ans)
+    if hasattr(kind, "_fields"):
+        return kind(*parts)
+    return kind(parts) if kind in (list, tuple) else tuple(parts)
+
+
+Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign, assignment]

@@ -1,0 +1,142 @@
+"""Backends in use, and their element types.
+
+A `Host` is a Backend with what the engine made of it; an `Element` is one dtype of one host. Two arrays with the same
+Element share library, dtype and realness, so the hot path tests all three with one `is`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..backends.raw import RawNamespace
+from ..backends.spec import Backend
+from ..errors import MixedBackendsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+make_bound: Callable[[Host], Any]
+"""Makes the differentiable namespace of a host; set by namespace.py, which stands above the engine."""
+
+on_first_use: Callable[[], None]
+"""Fills the table of operations before the first backend is used; set by namespace.py."""
+
+
+class Host:
+    """A backend in use: its raw rule namespace, its kernels, its element types."""
+
+    __slots__ = ("_bound", "backend", "constant", "device", "elements", "mutable", "name", "own", "place", "scalars", "write", "xp")
+
+    def __init__(self, backend: Backend) -> None:
+        on_first_use()
+        self.backend = backend
+        self._bound: Any = None
+        self.name = backend.name
+        self.xp: Any = RawNamespace(backend)
+        self.scalars = backend.scalar_types
+        self.mutable = backend.capabilities.mutable
+        self.elements: dict[Any, Element] = {}
+        self.own: Callable[..., Any] = backend.kernel("own")
+        self.place: Callable[..., Any] = backend.kernel("place")
+        self.constant: Callable[..., Any] = backend.kernel("constant")
+        self.device: Callable[..., Any] = backend.kernel("device")
+        self.write: Callable[..., Any] = backend.kernel("write")
+
+    @property
+    def bound(self) -> Any:
+        """The differentiable namespace of this backend."""
+        if self._bound is None:
+            self._bound = make_bound(self)
+        return self._bound
+
+    def element(self, dtype: Any) -> Element:
+        """The Element of a dtype of this library."""
+        found = self.elements.get(dtype)
+        if found is None:
+            found = self.elements[dtype] = Element(self, dtype)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Host {self.name}>"
+
+
+class Element:
+    """One dtype of one library. `plans` holds what each operation needs to run on it."""
+
+    __slots__ = ("complex", "dtype", "floating", "host")
+
+    def __init__(self, host: Host, dtype: Any) -> None:
+        self.host = host
+        self.dtype = dtype
+        self.complex = _is(host, dtype, "complex floating")
+        self.floating = self.complex or _is(host, dtype, "real floating")
+
+    def __repr__(self) -> str:
+        return f"<Element {self.host.name} {self.dtype}>"
+
+
+def _is(host: Host, dtype: Any, kind: str) -> bool:
+    try:
+        return bool(host.xp.isdtype(dtype, kind))
+    except (TypeError, ValueError):  # a dtype from outside the standard: opaque
+        return False
+
+
+_hosts: dict[str, Host] = {}
+_by_type: dict[type, Host | None] = {}
+
+
+def host_named(name: str) -> Host:
+    """The host of the backend of that name, loading it if need be."""
+    host = _hosts.get(name)
+    if host is None:
+        from ..backends import discovery
+
+        host = _hosts.setdefault(name, Host(discovery.get(name)))
+    return host
+
+
+def host_of(x: Any) -> Host | None:
+    """The host whose library `x` is an array of, or None if it is no array of a known library."""
+    kind = type(x)
+    try:
+        return _by_type[kind]
+    except KeyError:
+        pass
+    from ..backends import discovery
+
+    backend = discovery.backend_of(x)
+    if backend is None:
+        return None
+    host = _by_type[kind] = _hosts.setdefault(backend.name, Host(backend))
+    return host
+
+
+def forget() -> None:
+    """Drop what was made of backends and operations (after one was replaced)."""
+    _by_type.clear()
+    for host in _hosts.values():
+        host.xp = RawNamespace(host.backend)
+        host._bound = None
+
+
+SCALARS = (bool, int, float, complex)
+
+
+def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:
+    """The one host of all raw arrays among `arrays`; an error if there are two. Scalars of a library go with any other."""
+    found: Host | None = None
+    scalar: Host | None = None
+    for x in arrays:
+        host = None if x is None or type(x) in SCALARS else host_of(x)
+        if host is None or host is found:
+            continue
+        if host.scalars and isinstance(x, host.scalars):
+            scalar = host
+        elif found is None:
+            found = host
+        else:
+            raise MixedBackendsError(f"{op_name}: got arrays of two backends, {found.name!r} and {host.name!r}. Convert one first: "
+                                     f"multigrad.asarray(x, backend={found.name!r}) or x.to_backend({found.name!r}).")
+    return found or scalar

@@ -1,0 +1,264 @@
+"""Straight code for the common case, generated from one template: plain Tensors of one element type.
+
+For every operation a Python function is written with the signature of the standard. If it takes one or two arrays,
+the function first tries the hot path: one test per operand, one dictionary lookup, the library's call, one Tensor, one
+node. Everything else (broadcasting, mixed dtypes, layers, lists, raw arrays) goes to `dispatch.general`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..registry import METADATA, Op
+from . import grad_mode
+from .dispatch import backend_rules, general, operate, raw_function
+from .element import Element
+from .graph import Node, tick
+from .rules import Needs, Pullback, pullback
+from .tensor import Tensor, View
+
+
+class Plan:
+    """What the hot path of one operation needs for one element type."""
+
+    __slots__ = ("constant", "fn", "host", "out", "r1", "r12", "r2", "xp")
+
+    def __init__(self, op: Op, elem: Element, out: Element) -> None:
+        self.host = elem.host
+        self.xp = elem.host.xp
+        self.fn = raw_function(elem.host, op.name)
+        self.out = out
+        self.constant = elem.host.backend.kernels.get("constant") if elem.floating else None
+        self.r1: Pullback | None = None
+        self.r2: Pullback | None = None
+        self.r12: Pullback | None = None
+        if elem.floating and op.kind != "nondifferentiable":
+            patterns: list[Needs] = [(True,)] if len(op.arrays) == 1 else [(True, False), (False, True), (True, True)]
+            overrides = backend_rules(op, elem.host) if op.name in elem.host.backend.rules else None
+            made = [pullback(op, needs, out.complex, conforms(op), overrides) for needs in patterns]
+            self.r1, self.r2, self.r12 = (made + [None, None])[:3]  # type: ignore[list-item]
+
+
+def conforms(op: Op) -> bool:
+    """Whether gradients of the hot path must be given the argument's shape: batch axes of products may broadcast."""
+    return len(op.arrays) == 2 and op.kind != "elementwise"
+
+
+def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
+    """Note how `op` turns out on `elem`, so that the hot path can take it from now on. Returns `result`."""
+    if type(result) is Tensor or type(result) is View:
+        out = result._elem
+        if out is elem or not elem.floating or op.kind == "nondifferentiable":
+            plans[elem] = Plan(op, elem, out)
+            return result
+    plans[elem] = False
+    return result
+
+
+_caches: list[dict[Element, Any]] = []
+
+
+def forget() -> None:
+    """Drop all plans (after a backend or an operation was replaced)."""
+    for plans in _caches:
+        plans.clear()
+
+
+def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False) -> Callable[..., Any]:
+    """Write the function of an operation.
+
+    reflected  with its two arguments exchanged, for `__radd__` and its kin
+    method     keyword-only parameters may be given by position, too
+    operator   what is no array is left to the other operand: NotImplemented
+    """
+    text = "\n".join(_function_lines(op, reflected, method))
+    plans: dict[Element, Any] = {}
+    _caches.append(plans)
+    scope: dict[str, Any] = {"Tensor": Tensor, "View": View, "Node": Node, "new": object.__new__, "general": operate if operator else general, "op": op,
+                             "plans": plans, "tick": tick, "recording": grad_mode.recording, "learn": learn}
+    scope |= {f"default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
+    exec(compile(text, f"<multigrad {op.name}>", "exec"), scope)
+    function: Callable[..., Any] = scope["function"]
+    function.__name__ = function.__qualname__ = name or op.name.rpartition(".")[2]
+    function.__doc__ = op.doc or None
+    function.__module__ = "multigrad"
+    if not reflected and not method and not operator:
+        function.__signature__ = op.signature  # type: ignore[attr-defined]
+    return function
+
+
+def _function_lines(op: Op, reflected: bool, method: bool) -> Iterator[str]:
+    names = list(op.roles)
+    yield f"def function({_parameters(op, reflected, method)}):"
+    arrays = op.arrays
+    first = names[: len(arrays)] == list(arrays) and all(op.signature.parameters[a].default is inspect.Parameter.empty for a in arrays)
+    if first and op.outputs == () and op.kind != "composite" and "arrays" not in op.roles.values():
+        dtype = op.signature.parameters.get("dtype")
+        if dtype is None or dtype.default is None:
+            if len(arrays) == 1:
+                yield from _unary_lines(op)
+            elif len(arrays) == 2 and not op.view:
+                yield from _binary_lines(op)
+    yield f"    return general(op, ({''.join(f'{n}, ' for n in names)}))"
+
+
+def _parameters(op: Op, reflected: bool, method: bool) -> str:
+    kinds = inspect._ParameterKind
+    parts: list[str] = []
+    parameters = list(op.signature.parameters.values())
+    if reflected:
+        parameters[0], parameters[1] = parameters[1], parameters[0]
+    last: Any = None
+    for p in parameters:
+        if last is kinds.POSITIONAL_ONLY and p.kind is not kinds.POSITIONAL_ONLY:
+            parts.append("/")
+        if p.kind is kinds.KEYWORD_ONLY and last not in (kinds.KEYWORD_ONLY, kinds.VAR_POSITIONAL) and not method:
+            parts.append("*")
+        text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
+        parts.append(text if p.default is p.empty else f"{text}=default_{p.name}")
+        last = p.kind
+    if last is kinds.POSITIONAL_ONLY:
+        parts.append("/")
+    return ", ".join(parts)
+
+
+def _unary_lines(op: Op) -> Iterator[str]:
+    x = op.arrays[0]
+    call = _call(op, {x: "a"})
+    guard = " and dtype is None" if "dtype" in op.roles else ""
+    values = f"({''.join(f'{n}, ' for n in op.roles)})"
+    yield f"    if type({x}) is Tensor{guard}:"
+    yield f"        e = {x}._elem"
+    yield "        p = plans.get(e)"
+    yield "        if p:"
+    yield f"            a = {x}._array"
+    yield f"            y = {call}"
+    yield from _tensor_lines(op, "            ", x)
+    if op.kind == "nondifferentiable":
+        yield "            t._node = None"
+        yield "            return t"
+    else:
+        yield f"            n = {x}._node"
+        yield "            if n is None or not recording():"
+        yield "                t._node = None"
+        yield "                return t"
+        yield from _node_lines(op, (True,), "            ", "p.r1", "n", {x: "a"})
+    yield "        if p is None:"
+    yield f"            return learn(op, plans, e, general(op, {values}))"
+
+
+def _binary_lines(op: Op) -> Iterator[str]:
+    x1, x2 = op.arrays
+    local = {x1: "a", x2: "b"}
+    values = f"({''.join(f'{n}, ' for n in op.roles)})"
+    shapes = op.kind == "elementwise" or op.chapter == "elementwise"
+    yield f"    if type({x1}) is Tensor:"
+    yield f"        e = {x1}._elem"
+    yield f"        if type({x2}) is Tensor:"
+    yield f"            if {x2}._elem is e:"
+    yield "                p = plans.get(e)"
+    yield "                if p:"
+    yield f"                    a = {x1}._array"
+    yield f"                    b = {x2}._array"
+    pad = "                    "
+    if shapes:
+        yield f"{pad}if a.shape == b.shape:"
+        pad += "    "
+    yield f"{pad}y = {_call(op, local)}"
+    yield from _tensor_lines(op, pad, x1)
+    if op.kind == "nondifferentiable":
+        yield f"{pad}t._node = None"
+        yield f"{pad}return t"
+    else:
+        yield f"{pad}n1 = {x1}._node"
+        yield f"{pad}n2 = {x2}._node"
+        yield f"{pad}if (n1 is None and n2 is None) or not recording():"
+        yield f"{pad}    t._node = None"
+        yield f"{pad}    return t"
+        yield f"{pad}if n2 is None:"
+        yield from _node_lines(op, (True, False), pad + "    ", "p.r1", "n1", local)
+        yield f"{pad}if n1 is None:"
+        yield from _node_lines(op, (False, True), pad + "    ", "p.r2", "n2", local)
+        yield from _node_lines(op, (True, True), pad, "p.r12", "(n1, n2)", local)
+    yield "                elif p is None:"
+    yield f"                    return learn(op, plans, e, general(op, {values}))"
+    if op.kind == "elementwise":
+        yield f"        elif type({x2}) is float or type({x2}) is int:"
+        yield from _scalar_lines(op, x1, x2, (True, False), "p.r1")
+        yield f"    elif type({x2}) is Tensor and (type({x1}) is float or type({x1}) is int):"
+        yield f"        e = {x2}._elem"
+        yield from _scalar_lines(op, x2, x1, (False, True), "p.r2", "        ")
+
+
+def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str = "            ") -> Iterator[str]:
+    """One operand is a Python scalar. A cached 0-d array in its place is twice as fast; pow looks at the scalar itself."""
+    yield f"{pad}p = plans.get(e)"
+    yield f"{pad}if p and p.constant is not None:"
+    yield f"{pad}    a = {x}._array"
+    yield f"{pad}    b = p.constant(p.xp, {scalar}, e.dtype, None)"
+    forward = {x: "a", scalar: scalar if op.name == "pow" else "b"}
+    yield f"{pad}    y = {_call(op, forward)}"
+    yield from _tensor_lines(op, pad + "    ", x)
+    yield f"{pad}    n = {x}._node"
+    yield f"{pad}    if n is None or not recording():"
+    yield f"{pad}        t._node = None"
+    yield f"{pad}        return t"
+    yield from _node_lines(op, needs, pad + "    ", rule, "n", {x: "a", scalar: "b"}, scalar)
+
+
+def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
+    yield f"{pad}t = new({'View' if op.view else 'Tensor'})"
+    yield f"{pad}t._array = y"
+    yield f"{pad}t._elem = p.out"
+    if op.view:
+        yield f"{pad}t._cell = c = {x}._cell"
+        yield f"{pad}t._born = len(c)"
+        yield f"{pad}t._base = {x}"
+        yield f"{pad}t._detached = False"
+    else:
+        yield f"{pad}t._cell = c = []"
+
+
+def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "") -> Iterator[str]:
+    plan = pullback(op, needs, False, conforms(op))
+    saved = "".join(_saved_text(op, name, local) + ", " for name in plan.plan)
+    cells = [_cell_text(op, name, scalar) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
+    if all(c == "()" for c in cells):
+        cells = []
+    yield f"{pad}t._node = m = new(Node)"
+    yield f"{pad}m.seq = tick()"
+    yield f"{pad}m.rule = {rule}"
+    yield f"{pad}m.host = p.host"
+    yield f"{pad}m.saved = ({saved})"
+    yield f"{pad}m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
+    yield f"{pad}m.next = {parents}"
+    yield f"{pad}return t"
+
+
+def _saved_text(op: Op, name: str, local: dict[str, str]) -> str:
+    if name in op.roles:
+        return local.get(name, name)
+    if name == "ans":
+        return "y"
+    argument, _, what = name.rpartition("_")
+    assert what in METADATA, name
+    array = local[argument]
+    if what == "device":
+        return f"p.host.device(p.xp, {array})"
+    return f"{array}.{what}"
+
+
+def _cell_text(op: Op, name: str, scalar: str) -> str:
+    if name == "ans":
+        return "c"
+    return "()" if name == scalar else f"{name}._cell"
+
+
+def _call(op: Op, local: dict[str, str]) -> str:
+    parts = []
+    for p in op.signature.parameters.values():
+        text = local.get(p.name, p.name)
+        parts.append(f"{p.name}={text}" if p.kind is p.KEYWORD_ONLY else text)
+    return f"p.fn({', '.join(parts)})"

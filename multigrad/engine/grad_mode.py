@@ -1,0 +1,203 @@
+"""Grad mode: whether operations are recorded. It belongs to a level; the base level's is right per thread and per asyncio task.
+
+The meaning is that of torch.autograd.grad_mode, with two of its accidents mended: entering one instance twice restores
+the outer mode, and decorated coroutine functions and async generators run in the mode.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from . import level
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_base: ContextVar[bool] = ContextVar("multigrad.grad_mode", default=True)
+recording = _base.get
+"""Whether the base level records: what the hot path asks."""
+
+
+def _variable() -> ContextVar[bool]:
+    run = level.running()
+    return _base if run is None else run.grad_mode
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded now, at the innermost running transformation."""
+    return _variable().get()
+
+
+class _Mode:
+    """A grad mode as a context manager and as a decorator of functions, generators and coroutines."""
+
+    mode: bool = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        if len(args) == 1 and not kwargs and cls._decorates(args[0]):  # @no_grad without parentheses
+            cls.__init__(self)
+            return self(args[0])
+        return self
+
+    @classmethod
+    def _decorates(cls, argument: Any) -> bool:
+        return callable(argument)
+
+    def __init__(self) -> None:
+        self._outer: list[tuple[ContextVar[bool], bool]] = []
+
+    def __enter__(self) -> None:
+        variable = _variable()
+        self._outer.append((variable, variable.get()))
+        variable.set(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        variable, mode = self._outer.pop()
+        variable.set(mode)
+
+    def _clone(self) -> _Mode:
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        """Decorate: the body of `function` runs in this mode, at each resume if it is a generator or a coroutine."""
+        clone = self._clone
+        if inspect.isclass(function):
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                          "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
+                          "and nothing else.", FutureWarning, stacklevel=2)
+            function.__init__ = clone()(function.__init__)  # type: ignore[misc]
+            return function
+        if inspect.isgeneratorfunction(function):
+            return _decorate_generator(clone, function)  # type: ignore[return-value]
+        if inspect.isasyncgenfunction(function):
+            return _decorate_async_generator(clone, function)  # type: ignore[return-value]
+        if inspect.iscoroutinefunction(function):
+            @functools.wraps(function)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                with clone():  # a task has its own context, so the mode never reaches another
+                    return await function(*args, **kwargs)
+            return coroutine  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with clone():
+                return function(*args, **kwargs)
+        return wrapper  # type: ignore[return-value]
+
+
+def _decorate_generator(clone: Callable[[], _Mode], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        resume, value = generator.send, None
+        try:
+            while True:
+                try:
+                    with clone():
+                        result = resume(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    value = yield result
+                    resume = generator.send
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
+        finally:
+            with clone():
+                generator.close()
+    return wrapper
+
+
+def _decorate_async_generator(clone: Callable[[], _Mode], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        resume, value = generator.asend, None
+        try:
+            while True:
+                try:
+                    with clone():
+                        result = await resume(value)
+                except StopAsyncIteration:
+                    return
+                try:
+                    value = yield result
+                    resume = generator.asend
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    resume, value = generator.athrow, error
+        finally:
+            with clone():
+                await generator.aclose()
+    return wrapper
+
+
+class no_grad(_Mode):
+    """Context manager and decorator: operations are not recorded, results do not require grad. As torch.no_grad."""
+
+    mode = False
+
+
+class enable_grad(_Mode):
+    """Context manager and decorator: operations are recorded, also inside no_grad. As torch.enable_grad."""
+
+    mode = True
+
+
+class inference_mode(_Mode):
+    """Context manager and decorator: as no_grad when `mode` is true, without effect otherwise.
+
+    PyTorch's further restrictions on such results (they cannot be saved for a backward pass) have no use here:
+    results are ordinary arrays without a history.
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.enabled = mode
+
+    def __enter__(self) -> None:
+        self.mode = not self.enabled and is_grad_enabled()
+        super().__enter__()
+
+    def _clone(self) -> _Mode:
+        return type(self)(self.enabled)
+
+
+class set_grad_enabled(_Mode):
+    """Set the mode to `mode` at once, and restore the former one when used as a context manager. As torch.set_grad_enabled."""
+
+    @classmethod
+    def _decorates(cls, argument: Any) -> bool:
+        return False
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+        super().__init__()
+        self.mode = mode
+        variable = _variable()
+        self._before = [(variable, variable.get())]
+        variable.set(mode)
+
+    def __enter__(self) -> None:
+        variable = _variable()
+        self._outer.append(self._before.pop() if self._before else (variable, variable.get()))
+        variable.set(self.mode)
+
+    def __call__(self, function: F) -> F:
+        if self._before:  # decorating undoes what the constructor did
+            variable, mode = self._before.pop()
+            variable.set(mode)
+        return super().__call__(function)
+
+    def _clone(self) -> _Mode:
+        clone = type(self)(self.mode)
+        return clone

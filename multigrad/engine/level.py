@@ -1,0 +1,68 @@
+"""Levels keep nested transformations apart.
+
+A transformation that runs takes a number k that only grows. Its own layer has level 3k, Tensors created inside it
+3k + 1, forward-mode duals 3k + 2; at top level k = 0, so an ordinary Tensor has level 1. An operation on arrays of
+several levels is handled by the highest; the others are constants to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, ClassVar
+
+
+class Layer:
+    """Base of the array objects that stand for another array: Tensor, and the layers of the transformations.
+
+    `_level` orders them; `_array` is the value one layer further in: a raw array or another layer. Operations on a
+    layer are carried out by its class's `_apply(op, values, level)`.
+    """
+
+    __slots__ = ()
+    _level: ClassVar[int] | int
+    _array: Any
+
+    @classmethod
+    def _apply(cls, op: Any, values: tuple[Any, ...], top: Any) -> Any:
+        raise NotImplementedError
+
+
+class Run:
+    """One transformation that is running, or has run."""
+
+    __slots__ = ("finished", "grad_mode", "name", "number")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = next(_numbers)
+        self.grad_mode: ContextVar[bool] = ContextVar(f"multigrad.grad_mode.{self.number}", default=True)
+        self.finished = False
+
+    @property
+    def own_level(self) -> int:
+        return 3 * self.number
+
+    @property
+    def tensor_level(self) -> int:
+        return 3 * self.number + 1
+
+
+_numbers = count(1)
+_running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
+running = _running.get
+"""The innermost running transformation, or None."""
+
+
+@contextmanager
+def transformation(name: str) -> Iterator[Run]:
+    """Run the body as one transformation: with its own level and its own grad mode, which starts enabled."""
+    run = Run(name)
+    token = _running.set(run)
+    try:
+        yield run
+    finally:
+        _running.reset(token)
+        run.finished = True

@@ -1,0 +1,321 @@
+"""From the declaration of an operation to functions that run: its pullback (vjp), its pushforward (jvp), its call.
+
+What is the same for every rule happens here and in no rule: conjugating a holomorphic partial where the dtype is
+complex, summing a gradient back to a broadcast argument's shape, the real part for a real argument, the argument's dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
+
+from ..errors import MissingRuleError
+from ..registry import METADATA, Op, Rule
+
+Needs = tuple[Any, ...]
+"""Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
+
+
+class Pullback(NamedTuple):
+    """The vjp of one operation for one pattern of wanted gradients.
+
+    `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted argument; `plan` names what
+    is saved, in order; `saves` says whether any of it is an array (then it is freed after use). `sources` tells for each
+    saved value where it came from: None (no array), ("in", i) the i-th wanted gradient's argument, ("in", None) a
+    constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these.
+    """
+
+    op: Op
+    needs: Needs
+    vjp: Callable[..., Any]
+    plan: tuple[str, ...]
+    single: bool
+    saves: bool
+    sources: tuple[Any, ...]
+
+
+def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Give a gradient the shape and the dtype of the argument it belongs to."""
+    if g is None:
+        return None
+    if g.shape != shape:
+        g = unbroadcast(xp, g, shape)
+    if g.dtype != dtype:
+        if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+            g = xp.real(g)
+        if g.dtype != dtype:
+            g = xp.astype(g, dtype)
+    return g
+
+
+def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `g` over the axes along which an argument of that shape was repeated."""
+    extra = len(g.shape) - len(shape)
+    if extra < 0:
+        return xp.broadcast_to(g, shape)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
+    return g if g.shape == shape else xp.reshape(g, shape) if extra else xp.broadcast_to(g, shape)
+
+
+def array_index(op: Op) -> dict[str, int]:
+    """The position of each array parameter among all parameters."""
+    return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
+
+
+@lru_cache(maxsize=4096)
+def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any = None) -> Pullback:
+    """Write the vjp of `op` for the arguments in `needs`. `complex_`: the result is complex. `overrides`: a backend's own rules."""
+    source = _Source()
+    rules = overrides or op.vjp
+    if isinstance(rules, Rule):
+        lines = _joint_lines(op, rules, needs, source)
+    else:
+        lines = _separate_lines(op, rules, needs, complex_, source)
+    if conform:
+        lines = [(n, _conformed(op, n, text, source)) for n, text in lines]
+    single = len(lines) == 1
+    body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
+    head = "".join(f"    {line}\n" for line in source.head)
+    text = f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n{head}    return {body}\n"
+    exec(compile(text, f"<pullback of {op.name}>", "exec"), source.scope)
+    sources = _sources(op, needs, source.plan)
+    return Pullback(op, needs, source.scope["vjp"], tuple(source.plan), single, any(s is not None for s in sources), sources)
+
+
+def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
+    number = iter(range(10**9))
+    inputs = {a: tuple(("in", next(number) if n else None) for n in need) if isinstance(need, tuple) else ("in", next(number) if need else None)
+              for a, need in zip(op.arrays, needs, strict=True)}
+    outputs = {o: ("out", i) for i, o in enumerate(op.outputs or ())} | {"ans": ("out", 0)}
+    return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+
+
+class _Source:
+    """The text of a pullback while it is being written: what it keeps and the objects it refers to."""
+
+    def __init__(self) -> None:
+        self.plan: list[str] = []
+        self.scope: dict[str, Any] = {"conform": conform_gradient}
+        self.head: list[str] = []
+
+    def use(self, *names: str) -> None:
+        self.plan += [n for n in names if n not in self.plan]
+
+    def name(self, value: Any) -> str:
+        key = f"r{len(self.scope)}"
+        self.scope[key] = value
+        return key
+
+
+def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
+    return [(a, n) for a, n in zip(op.arrays, needs, strict=True) if (any(n) if isinstance(n, tuple) else n)]
+
+
+def _separate_lines(op: Op, rules: Any, needs: Needs, complex_: bool, source: _Source) -> list[tuple[str, str]]:
+    lines = []
+    for argument, need in _wanted(op, needs):
+        rule = rules.get(argument) or Rule(missing_rule(op, argument), ("xp", "g"))
+        if op.kind == "elementwise" or not callable(rule.fn):
+            lines.append((argument, _partial_text(rule, complex_, source)))
+        elif isinstance(need, tuple):
+            result = source.name(None)
+            source.use(*rule.keeps)
+            source.head.append(f"{result} = {_call(op, rule, source, repr(need))}")
+            lines += [(f"{argument}[{i}]", f"{result}[{i}]") for i, wanted in enumerate(need) if wanted]
+        else:
+            source.use(*rule.keeps)
+            lines.append((argument, _call(op, rule, source, repr(need))))
+    return lines
+
+
+def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tuple[str, str]]:
+    wanted = _wanted(op, needs)
+    kept = set(rule.keeps)
+    if op.keep:
+        kept = {n for a, _ in wanted for n in op.keep.get(a, rule.keeps)}
+    source.use(*(n for n in rule.keeps if n in kept))
+    result = source.name(None)
+    source.head.append(f"{result} = {_call(op, rule, source, repr(needs), kept)}")
+    lines = []
+    for i, (argument, need) in enumerate(zip(op.arrays, needs, strict=True)):
+        if isinstance(need, tuple):
+            lines += [(f"{argument}[{j}]", f"{result}[{i}][{j}]") for j, n in enumerate(need) if n]
+        elif need:
+            lines.append((argument, f"{result}[{i}]"))
+    return lines
+
+
+def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
+    cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
+    arguments = [cotangents.get(n) or (needs if n == "needs" else n if n in ("xp", "g") or kept is None or n in kept else "None")
+                 for n in rule.takes]
+    return f"{source.name(rule.fn)}({', '.join(arguments)})"
+
+
+def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
+    if not callable(rule.fn):
+        value = rule.fn.conjugate()
+        return {1: "g", -1: "-g", 0: "xp.zeros_like(g)"}.get(value) or f"g * {source.name(value)}"
+    source.use(*rule.keeps)
+    function = source.name(rule.fn)
+    if "g" not in rule.takes:
+        call = f"{function}({', '.join(rule.takes)})"
+        return f"g * xp.conj({call})" if complex_ else f"g * {call}"
+    if not complex_:
+        return f"{function}({', '.join(rule.takes)})"
+    return f"xp.conj({function}({', '.join('xp.conj(g)' if n == 'g' else n for n in rule.takes)}))"
+
+
+def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
+    name, bracket, index = argument.partition("[")
+    source.use(f"{name}_shape", f"{name}_dtype")
+    return f"conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index})"
+
+
+def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
+    """Return a rule that raises, saying how to register the one that is missing."""
+
+    def raise_missing(*_: Any) -> NoReturn:
+        how = f"x = {argument}" if op.kind == "elementwise" else argument
+        raise MissingRuleError(
+            f"the operation {op.name!r} has no derivative rule for its argument {argument!r}. "
+            f"Declare it with one: multigrad.registry.{op.kind if op.kind != 'nondifferentiable' else 'define'}"
+            f"({f'{op.name}{op.signature}'!r}, {how.rpartition(' ')[2]}=rule, override=True); or detach the argument.")
+
+    return raise_missing
+
+
+def saved_values(op: Op, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
+    """Pick what `plan` names from the argument values and the output."""
+    position = {p: i for i, p in enumerate(op.roles)}
+    return tuple(_saved_value(op, name, position, values, ans) for name in plan)
+
+
+def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[Any], ans: Any) -> Any:
+    if name in position:
+        return values[position[name]]
+    if name == "ans":
+        return ans
+    if op.outputs and name in op.outputs:
+        return ans[op.outputs.index(name)]
+    argument, _, what = name.rpartition("_")
+    assert what in METADATA, name
+    value = values[position[argument]]
+    if op.roles[argument] == "arrays":
+        return tuple(getattr(v, what, None) for v in value)
+    return getattr(value, what, None)
+
+
+def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:
+    """The gradients of `op` at `values`, one per array parameter (a tuple for a list), None where not needed.
+
+    `ans` is the output (a tuple for several), `g` its cotangent (likewise). Conformed to each argument's shape and dtype.
+    """
+    first = ans if op.outputs == () else next(a for a in ans if a is not None)
+    complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
+    rule = pullback(op, needs, complex_, True)
+    found = rule.vjp(xp, g, *saved_values(op, rule.plan, values, ans))
+    flat = iter((found,) if rule.single else found)
+    return tuple(tuple(next(flat) if n else None for n in need) if isinstance(need, tuple) else next(flat) if need else None
+                 for need in needs)
+
+
+def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
+    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter (None: zero).
+
+    Derived for elementwise, linear and multilinear operations, written for the others.
+    """
+    if op.jvp is not None:
+        return _written_jvp(op, xp, values, tangents, ans)
+    if op.kind == "elementwise":
+        return _elementwise_jvp(op, xp, values, tangents, ans)
+    if op.kind == "linear":
+        return _linear_jvp(op, xp, values, tangents)
+    if op.kind == "multilinear":
+        terms = [_call_raw(op, xp, _replaced(op, values, a, t)) for a, t in zip(op.arrays, tangents, strict=True) if t is not None]
+        return sum(terms[1:], terms[0])
+    raise MissingRuleError(f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode. "
+                           f"Declare it with multigrad.registry.define({op.name + str(op.signature)!r}, jvp=rule, ..., override=True).")
+
+
+def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
+    assert op.jvp is not None and callable(op.jvp.fn)
+    given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
+    position = {p: i for i, p in enumerate(op.roles)}
+    return op.jvp.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in op.jvp.takes))
+
+
+def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
+    assert not isinstance(op.vjp, Rule)
+    position = {p: i for i, p in enumerate(op.roles)}
+    total = None
+    for argument, t in zip(op.arrays, tangents, strict=True):
+        if t is None:
+            continue
+        rule = op.vjp.get(argument) or Rule(missing_rule(op, argument), ("xp", "g"))
+        if t.dtype != ans.dtype:
+            t = xp.astype(t, ans.dtype)
+        if not callable(rule.fn):
+            term = {1: t, -1: -t, 0: xp.zeros_like(t)}.get(rule.fn, None) if rule.fn in (0, 1, -1) else t * rule.fn
+        else:
+            given = {"xp": xp, "g": t}
+            if "g" in rule.takes and t.shape != ans.shape:
+                given["g"] = xp.broadcast_to(t, ans.shape)
+            term = rule.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in rule.takes))
+            if "g" not in rule.takes:
+                term = t * term
+        total = term if total is None else total + term
+    if total is not None and total.shape != ans.shape:
+        total = xp.broadcast_to(total, ans.shape)
+    return total if total is None or total.dtype == ans.dtype else xp.astype(total, ans.dtype)
+
+
+def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    ruled = op.arrays if isinstance(op.vjp, Rule) else op.vjp
+    values = list(values)
+    position = array_index(op)
+    for argument, t in zip(op.arrays, tangents, strict=True):
+        i = position[argument]
+        if op.roles[argument] == "arrays":
+            given = (None,) * len(values[i]) if t is None else t
+            values[i] = type(values[i])(_zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True))
+        elif argument in ruled:
+            values[i] = _zero(xp, values[i]) if t is None else t
+    return _call_raw(op, xp, values)
+
+
+def _zero(xp: Any, value: Any) -> Any:
+    return xp.zeros_like(value) if hasattr(value, "dtype") else value if value is None else type(value)(0)
+
+
+def _replaced(op: Op, values: Sequence[Any], argument: str, t: Any) -> list[Any]:
+    i = array_index(op)[argument]
+    return [*values[:i], t, *values[i + 1:]]
+
+
+def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
+    function = xp
+    for part in op.name.split("."):
+        function = getattr(function, part)
+    return caller(op)(function, *values)
+
+
+@lru_cache(maxsize=None)
+def caller(op: Op) -> Callable[..., Any]:
+    """Return `call(function, *values)`, which passes the values of all parameters as the signature wants them."""
+    names = [f"v{i}" for i in range(len(op.roles))]
+    arguments = []
+    for name, parameter in zip(names, op.signature.parameters.values(), strict=True):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            arguments.append(f"*{name}")
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            arguments.append(f"{parameter.name}={name}")
+        else:
+            arguments.append(name)
+    scope: dict[str, Any] = {}
+    exec(f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})", scope)
+    call: Callable[..., Any] = scope["call"]
+    return call

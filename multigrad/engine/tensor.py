@@ -1,0 +1,491 @@
+"""Tensor: an array of any library that records what is done to it.
+
+The operators and the methods of the table are installed by `namespace.py`; the meaning of the attributes is that of
+torch.Tensor's. A plain Tensor wraps a raw array at the base level; two subclasses send what is rarer to the general
+path: a View shares memory with another Tensor, a LayeredTensor belongs to a running transformation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from ..errors import GradientError, LeakError
+from . import level
+from .element import Element, host_of
+from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, extra
+from .level import Layer, Run
+
+_new = object.__new__
+
+
+class Tensor(Layer):
+    """An array with a gradient. Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
+
+    array          the raw backend array
+    grad           the accumulated gradient of a leaf (or of a Tensor that retains it), a Tensor or None
+    requires_grad  whether operations on it are recorded
+    grad_fn        the node of the operation that made it, None for a leaf
+    """
+
+    __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_node")
+    __array_ufunc__ = None  # NumPy's operators defer to ours
+    __array_priority__ = 1000.0
+    _level: ClassVar[int] | int = 1
+    _born: ClassVar[int | None] | int | None = None
+    _array: Any
+    _cell: list[int]
+    _elem: Element
+    _grad_cell: GradCell
+    _node: Node | None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("a Tensor is made by multigrad.asarray(obj) or multigrad.tensor(data), not by calling the class")
+
+    # What it is
+
+    @property
+    def array(self) -> Any:
+        """The raw array of the backend, sharing memory; writes to it are not seen by the graph."""
+        self._check()
+        return self._array
+
+    @property
+    def data(self) -> Tensor:
+        """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
+        self._check()
+        return wrap_at(self, self._array)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        array = value._array if isinstance(value, Tensor) else value
+        if tuple(array.shape) != tuple(self.shape) or array.dtype != self.dtype:
+            raise RuntimeError(f"data of shape {tuple(array.shape)} and dtype {array.dtype} cannot replace that of a Tensor of shape "
+                               f"{tuple(self.shape)} and dtype {self.dtype}")
+        self._array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self._array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self._array.shape)
+
+    @property
+    def size(self) -> int | None:
+        size: int | None = self._array.size
+        return size
+
+    @property
+    def dtype(self) -> Any:
+        return self._elem.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device of the array; None where the library does not know it (a JAX tracer)."""
+        host = self._elem.host
+        return host.device(host.xp, self._innermost())
+
+    def _innermost(self) -> Any:
+        x = self._array
+        while isinstance(x, Layer):
+            x = x._array
+        return x
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was written in place."""
+        return len(self._cell)
+
+    def _check(self) -> None:
+        """Raise if this Tensor shows memory that was written through another one since (see View)."""
+
+    # Its place in the graph
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        if value:
+            self.requires_grad_()
+        elif self._node is not None:
+            if type(self._node) is not AccumulateGrad:
+                raise GradientError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                                    "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            self._node.enabled = False
+            self._node = None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` and return self. Raises for dtypes that are not floating."""
+        if not requires_grad:
+            self.requires_grad = False
+        elif self._node is None:
+            if not self._elem.floating:
+                raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
+                                    f"not {self.dtype} (backend {self._elem.host.name!r})")
+            self._node = AccumulateGrad(self, self._own_cell())
+        return self
+
+    def _own_cell(self) -> GradCell:
+        try:
+            return self._grad_cell
+        except AttributeError:
+            self._grad_cell = GradCell()
+            return self._grad_cell
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._node is None or type(self._node) is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        node = self._node
+        return None if node is None or type(node) is AccumulateGrad else node.next if type(node) is Pick else node
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this is."""
+        return self._node.number if type(self._node) is Pick else 0
+
+    @property
+    def grad(self) -> Tensor | None:
+        if not self.is_leaf and not self.retains_grad:
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+                          "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+                          ".retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
+            return None
+        try:
+            return self._grad_cell.grad
+        except AttributeError:
+            return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is None:
+            del self.grad
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if tuple(value.shape) != tuple(self.shape):
+            raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
+                               "Please ensure that the gradient and the tensor are the same size")
+        if value._elem is not self._elem:
+            raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype}' (backend {value._elem.host.name!r}) to a tensor with "
+                               f"grad_dtype '{self.dtype}' (backend {self._elem.host.name!r}). Please convert it first.")
+        self._own_cell().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        if hasattr(self, "_grad_cell"):
+            self._grad_cell.grad = None
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
+        from .backward import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def detach(self) -> Tensor:
+        """A Tensor on the same memory, sharing the version counter, that does not require grad."""
+        self._check()
+        return alias(self)
+
+    def detach_(self) -> Tensor:
+        """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
+        if self._born is not None and self._node is not None:
+            raise GradientError("Can't detach views in-place. Use detach() instead.")
+        if type(self._node) is AccumulateGrad:
+            self._node.enabled = False
+        self._node = None
+        return self
+
+    def clone(self) -> Tensor:
+        """A differentiable copy."""
+        copied: Tensor = self.__array_namespace__().asarray(self, copy=True)
+        return copied
+
+    # Hooks
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call `hook(grad)` whenever the gradient of this Tensor is computed; what it returns, if not None, replaces it."""
+        if self._node is None:
+            raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
+        return RemovableHandle(extra(self._node).hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call `hook(self)` after a gradient was accumulated into this leaf's `.grad`."""
+        if self._node is None:
+            raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
+        if type(self._node) is not AccumulateGrad:
+            raise GradientError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return RemovableHandle(extra(self._node).post_accumulate, hook)
+
+    def retain_grad(self) -> None:
+        """Keep this Tensor's gradient in `.grad` although it is not a leaf."""
+        if self._node is None:
+            raise GradientError("can't retain_grad on Tensor that has requires_grad=False")
+        if type(self._node) is not AccumulateGrad:
+            extra(self._node).retain = self._own_cell()
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad()` was called on a Tensor that is not a leaf."""
+        node = self._node
+        return node is not None and type(node) is not AccumulateGrad and getattr(getattr(node, "extra", None), "retain", None) is not None
+
+    # Leaving
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The differentiable Array API namespace of this Tensor's backend."""
+        if api_version is not None and not isinstance(api_version, str):
+            raise ValueError(f"api_version must be a string such as '2025.12', not {api_version!r}")
+        return self._elem.host.bound
+
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        if self._node is not None:
+            raise GradientError(f"Can't call {what} on Tensor that requires grad. Use {fix} instead.")
+        if isinstance(self._array, Layer):
+            raise GradientError(f"Can't call {what} on a Tensor inside a transformation: its value belongs to the transformation.")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        self._refuse("numpy()", "tensor.detach().numpy()")
+        return np.asarray(self._array, dtype=dtype, copy=copy)
+
+    def numpy(self) -> Any:
+        """The values as a NumPy array. Raises if the Tensor requires grad."""
+        return self.__array__()
+
+    def __dlpack__(self, /, **kwargs: Any) -> Any:
+        if self._node is not None:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        self._refuse("__dlpack__()", "tensor.detach()")
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._innermost().__dlpack_device__()
+
+    def item(self) -> bool | int | float | complex:
+        """The only element as a Python scalar; the gradient does not follow it."""
+        self._check()
+        x = self._innermost()
+        if x.size != 1:
+            raise RuntimeError(f"a Tensor with {x.size} elements cannot be converted to Scalar")
+        if len(x.shape):
+            x = self._elem.host.xp.reshape(x, ())
+        kind = bool if self._is("bool") else int if self._is("integral") else complex if self._elem.complex else float
+        return kind(x)
+
+    def _is(self, kind: str) -> bool:
+        return bool(self._elem.host.xp.isdtype(self._elem.dtype, kind))
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python scalars."""
+        self._check()
+        return _nested(self._elem.host.xp, self._innermost(), self.item)
+
+    def _cast(self, kind: type) -> Any:
+        self._check()
+        if self._node is not None:
+            warnings.warn(f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() drops its gradient. "
+                          "Consider using tensor.detach() first.", UserWarning, stacklevel=3)
+        return kind(self._array)
+
+    def __float__(self) -> float:
+        return float(self._cast(float))
+
+    def __int__(self) -> int:
+        return int(self._cast(int))
+
+    def __complex__(self) -> complex:
+        return complex(self._cast(complex))
+
+    def __bool__(self) -> bool:
+        self._check()
+        return bool(self._array)
+
+    def __index__(self) -> int:
+        self._check()
+        index: int = self._array.__index__()
+        return index
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d Tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d Tensor")
+        return iter(self.__array_namespace__().unstack(self))
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        parts = [repr(self._array)]
+        if self._elem.host.name != "numpy":
+            parts.append(f"backend='{self._elem.host.name}'")
+        if self.grad_fn is not None:
+            parts.append(f"grad_fn=<{self.grad_fn.name()}>")
+        elif self._node is not None:
+            parts.append("requires_grad=True")
+        return f"Tensor({', '.join(parts)})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+                               "Use detach() first, or clone() to keep the graph.")
+        if isinstance(self._array, Layer):
+            raise RuntimeError("a Tensor of a running transformation cannot be copied deeply")
+        copied = wrap(self._elem.host.xp.asarray(self._array, copy=True))
+        memo[id(self)] = copied
+        if self._node is not None:
+            copied.requires_grad_()
+        if self.grad is not None:
+            copied._own_cell().grad = self.grad.__deepcopy__(memo) if self.grad.is_leaf else self.grad.detach().__deepcopy__(memo)
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf or isinstance(self._array, Layer):
+            raise RuntimeError("only leaf Tensors can be pickled; use detach() first")
+        return _rebuild, (self._array, self._node is not None)
+
+
+def _rebuild(array: Any, requires_grad: bool) -> Tensor:
+    t = wrap(array)
+    return t.requires_grad_() if requires_grad else t
+
+
+def _nested(xp: Any, x: Any, item: Callable[[], Any]) -> Any:
+    if not x.shape:
+        return wrap(x).item()
+    return [_nested(xp, part, item) for part in xp.unstack(x)]
+
+
+class View(Tensor):
+    """A Tensor on the memory of another one, its base: their version counter is one.
+
+    A detached view is its base without a history. Any other shows part of its base; a write through one of them would
+    have to reach the others and their histories. Until it does, using such a view after its memory was written
+    through another Tensor raises where its values or its history would be wrong, and so does writing through it.
+    """
+
+    __slots__ = ("_base", "_born", "_detached")
+    _base: Tensor
+    _born: int
+    _detached: bool
+
+    @classmethod
+    def _make(cls, array: Any, base: Tensor, detached: bool = False) -> View:
+        t = _new(cls)
+        t._array = array
+        host = base._elem.host
+        t._elem = base._elem if array.dtype == base._elem.dtype else host.element(array.dtype)
+        t._cell = base._cell
+        t._born = len(base._cell)
+        t._node = None
+        t._base = base
+        t._detached = detached
+        return t
+
+    def _check(self) -> None:
+        if len(self._cell) == self._born:
+            return
+        if self._detached:
+            self._base._check()
+            self._array = self._base._array
+        elif not self._elem.host.mutable or isinstance(self._array, self._elem.host.scalars) or self._node is not None or self._base._node is not None:
+            raise GradientError(STALE)
+        self._born = len(self._cell)
+
+
+STALE = ("this Tensor is a view of memory that was modified by an inplace operation on another Tensor since the view was made, and its history "
+         "does not include that. Take the view again after the modification, or use a clone() of it.")
+
+
+def alias(base: Tensor) -> Tensor:
+    """`base` itself as a constant: same memory, same version counter, no history."""
+    if type(base) is LayeredTensor:
+        t = LayeredTensor._make(base._array, base._run, base._level)
+        t._cell = base._cell
+        t._born = len(base._cell)
+        return t
+    if type(base) is View and base._detached:
+        base = base._base
+    return View._make(base._array, base, detached=True)
+
+
+class LayeredTensor(Tensor):
+    """A Tensor of a running transformation: its level is above the base, and its value may itself be a layer."""
+
+    __slots__ = ("_born", "_level", "_run")
+    _born: int | None
+    _level: int
+    _run: Run
+
+    @classmethod
+    def _make(cls, x: Any, run: Run, own: int) -> LayeredTensor:
+        t = _new(cls)
+        t._array = x
+        t._elem = element_of(x)
+        t._cell = []
+        t._node = None
+        t._run = run
+        t._level = own
+        t._born = None
+        return t
+
+    def _check(self) -> None:
+        if self._born is not None and len(self._cell) != self._born:
+            raise GradientError(STALE)
+        if self._run.finished and isinstance(self._array, Layer) and not isinstance(self._array, Tensor):
+            raise LeakError(f"a Tensor that was made inside the transformation {self._run.name!r} was used after it had finished; "
+                            "return it from the function instead")
+
+
+def element_of(x: Any) -> Element:
+    """The Element of an array or a layer. Raises TypeError for anything else."""
+    if isinstance(x, Layer):
+        elem: Element = x._elem  # type: ignore[attr-defined]
+        return elem
+    host = host_of(x)
+    if host is None:
+        raise TypeError(f"expected an array of a known library or a Tensor, got {type(x).__module__}.{type(x).__qualname__}. "
+                        "Wrap lists and scalars with multigrad.asarray; `python -m multigrad backends` lists the known libraries.")
+    return host.element(x.dtype)
+
+
+def wrap(x: Any) -> Tensor:
+    """A constant Tensor of the base level around a raw array."""
+    t = _new(Tensor)
+    t._array = x
+    t._elem = element_of(x)
+    t._cell = []
+    t._node = None
+    return t
+
+
+def wrap_at(like: Tensor, x: Any) -> Tensor:
+    """A constant Tensor of the level of `like` around `x`."""
+    if type(like) is LayeredTensor:
+        return LayeredTensor._make(x, like._run, like._level)
+    return wrap(x)
+
+
+def wrap_new(x: Any) -> Tensor:
+    """A constant Tensor around `x` as a user makes it: of the innermost running transformation, else of the base level."""
+    run = level.running()
+    if run is not None:
+        return LayeredTensor._make(x, run, run.tensor_level)
+    return wrap(x)

@@ -1,0 +1,1 @@
+"""Transformations of functions over raw arrays, Tensors and nested structures of them."""

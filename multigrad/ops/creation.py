@@ -1,0 +1,45 @@
+"""Creation. What is made from an array that is differentiable keeps its gradient: asarray, full, full_like, linspace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry import composite, linear, nondifferentiable
+
+nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)", doc="Evenly spaced numbers with a given step.")
+nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An array that is not filled.")
+nondifferentiable("empty_like(x, /, *, dtype=None, device=None)", doc="An array like `x` that is not filled.")
+nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
+                  doc="Ones on the k-th diagonal, zeros elsewhere.")
+nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)", doc="An array on the memory of an array of any library.")
+nondifferentiable("ones(shape, *, dtype=None, device=None)", doc="An array of ones.")
+nondifferentiable("ones_like(x, /, *, dtype=None, device=None)", doc="An array of ones like `x`.")
+nondifferentiable("zeros(shape, *, dtype=None, device=None)", doc="An array of zeros.")
+nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", doc="An array of zeros like `x`.")
+
+# Of an array; anything else that it accepts has no gradient.
+linear("asarray(obj, /, *, dtype=None, device=None, copy=None)", doc="An array of the given object.",
+       obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device))
+
+linear("full(shape, fill_value: array, *, dtype=None, device=None)", doc="An array filled with a value.",
+       fill_value=lambda xp, g: g)
+
+
+def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
+    """`x` lends its shape, dtype and device only, so no gradient belongs to it."""
+    return xp.full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype,
+                   device=getattr(x, "device", None) if device is None else device)
+
+
+composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like, doc="An array like `x`, filled with a value.")
+
+
+def linspace_vjp(xp: Any, g: Any, num: int, endpoint: bool, start: Any, device: Any) -> Any:
+    """Element i is start * (1 - w_i) + stop * w_i, with w running from 0 to 1: the share of `start`, then, reversed, of `stop`."""
+    weights = xp.linspace(*start, num, dtype=g.dtype, device=device, endpoint=endpoint)
+    return xp.sum(g * xp.reshape(weights, (num,) + (1,) * (len(g.shape) - 1)), axis=0, dtype=g.dtype)
+
+
+linear("linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)", doc="Evenly spaced numbers over an interval.",
+       start=lambda xp, g, num, endpoint, start_device: linspace_vjp(xp, g, num, endpoint, (1.0, 0.0), start_device),
+       stop=lambda xp, g, num, endpoint, stop_device: linspace_vjp(xp, g, num, endpoint, (0.0, 1.0), stop_device))

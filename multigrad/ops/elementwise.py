@@ -1,0 +1,230 @@
+"""Elementwise functions of the standard.
+
+Partial derivatives are holomorphic; where complex arrays follow another law (abs, real, imag, conj, sign) the rule is
+written out in PyTorch's convention, as the adjoint under the real inner product Re<g, t>. At kinks and singular points the
+value chosen is stated beside the rule; it is PyTorch's unless the comment says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..registry import define, elementwise, linear, nondifferentiable
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+INF = math.inf
+
+
+def _is_complex(xp: Any, x: Any) -> bool:
+    return bool(xp.isdtype(x.dtype, "complex floating"))
+
+
+def _one_minus_square(xp: Any, x: Any) -> Any:
+    """1 - x**2. Real: without cancellation near 1. Complex: `1 - ...` would lose the sign of a zero imaginary part, and
+    with it the side of the branch cut that the square root is to be taken on."""
+    return -(x * x - 1) if _is_complex(xp, x) else (1 - x) * (1 + x)
+
+
+def _unit(xp: Any, x: Any, r: Any) -> Any:
+    """x / r, but 0 to every order where r is 0."""
+    return x / xp.where(r == 0, INF, r)
+
+
+# ----- arithmetic -----
+
+elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", doc="The sum of each pair of elements.")
+elementwise("subtract(x1, x2, /)", x1=1, x2=-1, operator="sub", doc="The difference of each pair of elements.")
+elementwise("multiply(x1, x2, /)", x1=lambda xp, x2: x2, x2=lambda xp, x1: x1, operator="mul", doc="The product of each pair of elements.")
+elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2, x2=lambda xp, g, x1, x2: -g * ((x1 / x2) / x2), operator="truediv",
+            doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and -inf (nan for 0/0).")
+elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.")
+elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.")
+elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), doc="One divided by each element.")
+elementwise("square(x, /)", x=lambda xp, x: 2 * x, doc="The square of each element.")
+elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans), doc="The principal square root of each element. The gradient at 0 is inf.")
+
+
+def pow_x1_partial(xp: Any, x1: Any, x2: Any) -> Any:
+    """x2 * x1**(x2 - 1), which is 0 for x2 = 0 even where x1 is 0, infinite or nan."""
+    zero = x2 == 0
+    if x2.ndim == 0:  # x**2 and the like: nothing but the power itself is computed in the size of x1
+        return xp.where(zero, 0, x2) * x1 ** xp.where(zero, 0, x2 - 1)
+    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so only the bases at fault are replaced.
+    base = xp.where(zero & ((x1 == 0) | xp.isnan(x1)), 1, x1)
+    return x2 * base ** (x2 - 1)
+
+
+def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
+    """x1**x2 * log(x1), which is 0 at x1 = 0 for x2 >= 0."""
+    if x1.dtype != ans.dtype:  # a negative real base with a complex exponent has a complex logarithm
+        x1 = xp.astype(x1, ans.dtype)
+    flat = (x1 == 0) & ((xp.real(x2) if _is_complex(xp, x2) else x2) >= 0)
+    return ans * xp.log(xp.where(flat, 1, x1))
+
+
+elementwise("pow(x1, x2, /)", x1=pow_x1_partial, x2=pow_x2_partial, operator="pow",
+            doc="Each element of x1 raised to the power in x2. x**0 has gradient 0 everywhere, 0**y has 0 for y >= 0.")
+elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2), operator="mod",
+            doc="The remainder of floor division, with the sign of x2.")
+
+# ----- exponentials and logarithms -----
+
+elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each element.")
+elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1, doc="exp(x) - 1, accurate near 0.")
+elementwise("log(x, /)", x=lambda xp, g, x: g / x, doc="The natural logarithm of each element. The gradient at 0 is inf.")
+elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1 + x), doc="log(1 + x), accurate near 0.")
+elementwise("log2(x, /)", x=lambda xp, g, x: g / (x * LN2), doc="The logarithm to base 2 of each element.")
+elementwise("log10(x, /)", x=lambda xp, g, x: g / (x * LN10), doc="The logarithm to base 10 of each element.")
+
+
+def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:
+    """exp(x) / (exp(x) + exp(other)), to full relative precision, without overflow to any order.
+
+    Where both are the same infinity the weight is that of equal finite numbers, 1/2; PyTorch gives nan.
+    """
+    same = xp.isinf(x) & (x == other)
+    return xp.exp(-xp.logaddexp(0.0, xp.where(same, 0.0, other) - xp.where(same, 0.0, x)))
+
+
+elementwise("logaddexp(x1, x2, /)", x1=lambda xp, x1, x2: _softmax_weight(xp, x1, x2), x2=lambda xp, x1, x2: _softmax_weight(xp, x2, x1),
+            doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.")
+
+# ----- trigonometric and hyperbolic functions -----
+
+elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
+elementwise("cos(x, /)", x=lambda xp, x: -xp.sin(x), doc="The cosine of each element.")
+elementwise("tan(x, /)", x=lambda xp, ans: 1 + ans * ans, doc="The tangent of each element.")
+elementwise("sinh(x, /)", x=lambda xp, x: xp.cosh(x), doc="The hyperbolic sine of each element.")
+elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine of each element.")
+elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans, doc="The hyperbolic tangent of each element.")
+elementwise("asin(x, /)", x=lambda xp, g, x: g / xp.sqrt(_one_minus_square(xp, x)),
+            doc="The inverse sine of each element. The gradient at 1 is inf.")
+elementwise("acos(x, /)", x=lambda xp, g, x: -g / xp.sqrt(_one_minus_square(xp, x)),
+            doc="The inverse cosine of each element. The gradient at 1 is -inf.")
+elementwise("atan(x, /)", x=lambda xp, g, x: g / (1 + x * x), doc="The inverse tangent of each element.")
+# `- -1`, here and in acosh, since `+ 1` would lose the sign of a zero imaginary part.
+elementwise("asinh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x * x - -1), doc="The inverse hyperbolic sine of each element.")
+# The square root of the product is another branch for a negative real part.
+elementwise("acosh(x, /)", x=lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x - -1)),
+            doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.")
+elementwise("atanh(x, /)", x=lambda xp, g, x: g / _one_minus_square(xp, x),
+            doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.")
+
+
+def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
+    """x / r**2 without squaring r, which may overflow or vanish. 0 at the origin."""
+    return _unit(xp, x, r) / xp.where(r == 0, INF, r)
+
+
+elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
+            x2=lambda xp, x1, x2: atan2_partial(xp, -x1, xp.hypot(x1, x2)),
+            doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.")
+elementwise("hypot(x1, x2, /)", x1=lambda xp, x1, ans: _unit(xp, x1, ans), x2=lambda xp, x2, ans: _unit(xp, x2, ans),
+            doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where PyTorch gives nan.")
+
+# ----- absolute value, sign, and the parts of complex numbers -----
+
+
+def abs_vjp(xp: Any, g: Any, x: Any) -> Any:
+    """g * x / |x|, which is 0 at 0 and at a real nan."""
+    if _is_complex(xp, x):
+        return g * _unit(xp, x, xp.abs(x))
+    return xp.where(xp.isnan(x), 0.0, g * xp.sign(x))
+
+
+def abs_jvp(xp: Any, t: Any, x: Any) -> Any:
+    return xp.real(xp.conj(_unit(xp, x, xp.abs(x))) * t) if _is_complex(xp, x) else abs_vjp(xp, t, x)
+
+
+def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
+    """(g - s Re(conj(s) g)) / |x| with s = x / |x|: the part of g along s changes the modulus only. 0 at 0.
+
+    Its own adjoint, therefore the jvp as well. Of a real argument the gradient is zero everywhere.
+    """
+    if not _is_complex(xp, x):
+        return xp.zeros_like(g)
+    r = xp.abs(x)
+    return (g - ans * xp.real(xp.conj(ans) * g)) / xp.where(r == 0, INF, r)
+
+
+define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwise",
+       doc="The absolute value (modulus) of each element. The gradient at 0 is 0.")
+define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans), batching="elementwise",
+       doc="The sign of each element; of a complex one, z / |z|. The gradient of a real argument is 0, as is that at 0.")
+linear("real(x, /)", x=lambda xp, g: g, batching="elementwise", view=True, doc="The real part of each element.")
+linear("imag(x, /)", x=lambda xp, g: g * 1j, batching="elementwise", view=True, doc="The imaginary part of each element.")
+linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise", doc="The complex conjugate of each element.")
+# By ans, not by sign(x2): the sign of -0. counts. Nothing flows to x2, and nothing at x1 = 0.
+elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0, doc="The magnitude of x1 with the sign of x2.")
+
+# ----- selections: gradients are selected, too, since inf times a mask is nan -----
+
+
+def _share(xp: Any, g: Any, tie: Any, lost: Any) -> Any:
+    """A tie is split evenly; next to a nan, both operands keep the whole gradient."""
+    return xp.where(tie, g / 2, xp.where(lost, 0.0, g))
+
+
+elementwise("maximum(x1, x2, /)", x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
+            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1), doc="The larger of each pair of elements. Ties share the gradient.")
+elementwise("minimum(x1, x2, /)", x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
+            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1), doc="The smaller of each pair of elements. Ties share the gradient.")
+
+
+def clip_x_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
+    """x at a bound keeps the gradient; x outside, or nan, gets none."""
+    if min is None and max is None:
+        return g
+    inside = x <= max if min is None else x >= min if max is None else (x >= min) & (x <= max)
+    return xp.where(inside, g, 0.0)
+
+
+def clip_min_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
+    """To the lower bound where x is below it, unless the upper bound is lower still."""
+    return xp.where(x < min if max is None else (x < min) & (min < max), g, 0.0)
+
+
+def clip_max_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
+    """To the upper bound where x is above it, or the bounds are crossed."""
+    return xp.where(x > max if min is None else (x > max) | (min > max), g, 0.0)
+
+
+elementwise("clip(x, /, min: array = None, max: array = None)", x=clip_x_vjp, min=clip_min_vjp, max=clip_max_vjp,
+            doc="Each element limited to [min, max]. At a bound the gradient goes to x.")
+
+# ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
+
+elementwise("ceil(x, /)", x=0, doc="The smallest integer not below each element. The gradient is 0.")
+elementwise("floor(x, /)", x=0, doc="The largest integer not above each element. The gradient is 0.")
+elementwise("round(x, /)", x=0, doc="The nearest integer, halves to even. The gradient is 0.")
+elementwise("trunc(x, /)", x=0, doc="The integer part of each element. The gradient is 0.")
+
+# ----- no gradient -----
+
+for _signature, _operator, _doc in (
+    ("bitwise_and(x1, x2, /)", "and", "The bitwise AND of each pair of integers or booleans."),
+    ("bitwise_invert(x, /)", "invert", "Each element with every bit inverted."),
+    ("bitwise_left_shift(x1, x2, /)", "lshift", "The bits of x1 shifted to the left by x2."),
+    ("bitwise_or(x1, x2, /)", "or", "The bitwise OR of each pair of integers or booleans."),
+    ("bitwise_right_shift(x1, x2, /)", "rshift", "The bits of x1 shifted to the right by x2."),
+    ("bitwise_xor(x1, x2, /)", "xor", "The bitwise XOR of each pair of integers or booleans."),
+    ("equal(x1, x2, /)", "eq", "Whether the elements of each pair are equal."),
+    ("floor_divide(x1, x2, /)", "floordiv", "The largest integer not above each quotient."),
+    ("greater(x1, x2, /)", "gt", "Whether x1 is greater than x2."),
+    ("greater_equal(x1, x2, /)", "ge", "Whether x1 is at least x2."),
+    ("isfinite(x, /)", "", "Whether each element is neither infinite nor nan."),
+    ("isinf(x, /)", "", "Whether each element is infinite."),
+    ("isnan(x, /)", "", "Whether each element is nan."),
+    ("less(x1, x2, /)", "lt", "Whether x1 is less than x2."),
+    ("less_equal(x1, x2, /)", "le", "Whether x1 is at most x2."),
+    ("logical_and(x1, x2, /)", "", "Whether both booleans are true."),
+    ("logical_not(x, /)", "", "The negation of each boolean."),
+    ("logical_or(x1, x2, /)", "", "Whether one of the booleans is true."),
+    ("logical_xor(x1, x2, /)", "", "Whether exactly one of the booleans is true."),
+    ("nextafter(x1, x2, /)", "", "The next number after x1 in the direction of x2."),
+    ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ."),
+    ("signbit(x, /)", "", "Whether the sign bit of each element is set."),
+):
+    nondifferentiable(_signature, operator=_operator, doc=_doc, batching="elementwise")

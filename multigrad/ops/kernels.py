@@ -1,0 +1,199 @@
+"""Operations that derivative rules call and the standard lacks: segment sums, and the adjoint of indexing.
+
+Each has a default that uses only the standard, so a backend that gives none of its own is complete, only slower; one
+that gives its own (`Backend.functions`) need only know NumPy's meaning of a key. No default branches on a value, so all
+of them run under a trace, and on libraries without boolean indexing or data-dependent shapes.
+
+Costs of the defaults, for m values or index rows of k elements written into n rows:
+
+    scatter_add               O(m k log m + (m + n) log m), where a native scatter takes O(m k + n k)
+    unindex, slices and ints  O(size of the result)
+    unindex, a boolean mask   O(size of the result)
+    unindex, integer arrays   as scatter_add
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import takewhile
+from math import prod
+from typing import Any
+
+from ..registry import linear
+
+# ----- What a key means -----
+
+
+def split_key(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
+    """Return `key` as a tuple with one entry per axis, and None where an axis is added; no Ellipsis, nothing left out.
+
+    A boolean mask stands for as many axes as it has. What is not understood (a list, say) stands for one axis.
+    """
+    entries = key if isinstance(key, tuple) else (key,)
+    used = sum(_axes_of(xp, k) for k in entries)
+    at = next((i for i, k in enumerate(entries) if k is Ellipsis), len(entries))
+    return entries[:at] + (slice(None),) * (ndim - used) + entries[at + 1:]
+
+
+def _axes_of(xp: Any, entry: Any) -> int:
+    if entry is None or entry is Ellipsis or isinstance(entry, bool):
+        return 0
+    return len(entry.shape) if is_mask(xp, entry) else 1
+
+
+def is_mask(xp: Any, entry: Any) -> bool:
+    """Whether an entry of a key is a boolean array."""
+    return hasattr(entry, "dtype") and bool(xp.isdtype(entry.dtype, "bool"))
+
+
+def is_int(entry: Any) -> bool:
+    """Whether an entry of a key is a Python integer (True and False are not: they mean masks without axes)."""
+    return isinstance(entry, int) and not isinstance(entry, bool)
+
+
+def is_basic(key: Any) -> bool:
+    """Whether `key` consists of integers, slices, Ellipsis and None, so that no element is selected twice."""
+    return all(k is None or k is Ellipsis or isinstance(k, slice) or is_int(k) for k in (key if isinstance(key, tuple) else (key,)))
+
+
+def sole_mask(xp: Any, key: Any) -> Any:
+    """Return the boolean mask that `key` consists of, or None if it is anything else."""
+    entry = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    return entry if is_mask(xp, entry) else None
+
+
+@lru_cache(maxsize=256)
+def is_complex(xp: Any, dtype: Any) -> bool:
+    """Whether `dtype` is a complex one. Remembered: rules ask this in every product."""
+    return bool(xp.isdtype(dtype, "complex floating"))
+
+
+# ----- Segment sums -----
+
+
+def scatter_add(xp: Any, values: Any, indices: Any, n: int) -> Any:
+    """The default `scatter_add`: sort by index, then add up each run of equal indices by doubling.
+
+    After the step of width s, row i holds the sum of its run's rows i to i+2s-1, so the head of a run ends up with all
+    of it. A prefix sum would be cheaper but loses digits and spreads one inf over all later segments; a one-hot product
+    makes nan of 0 * inf.
+    """
+    m, rest = values.shape[0], values.shape[1:]
+    if m == 0:
+        return xp.zeros((n, *rest), dtype=values.dtype, device=xp.device_of(values))
+    rows = xp.arange(n, device=xp.device_of(indices))
+    indices = wrapped(xp, indices, n, rows.dtype)
+    order = xp.argsort(indices, stable=True)
+    indices = xp.take(indices, order, axis=0)
+    sums = xp.take(xp.reshape(values, (m, prod(rest))), order, axis=0)
+    step = 1
+    while step < m:
+        same = xp.expand_dims(indices[:-step] == indices[step:], axis=1)
+        head = sums[:-step, ...] + xp.where(same, sums[step:, ...], xp.zeros_like(sums[step:, ...]))
+        sums = xp.concat([head, sums[-step:, ...]], axis=0)
+        step *= 2
+    first = xp.searchsorted(indices, rows, side="left")
+    first = xp.where(first < m, first, m - 1)
+    found = xp.expand_dims(xp.take(indices, first, axis=0) == rows, axis=1)
+    sums = xp.take(sums, first, axis=0)
+    return xp.reshape(xp.where(found, sums, xp.zeros_like(sums)), (n, *rest))
+
+
+def wrapped(xp: Any, indices: Any, n: int, dtype: Any) -> Any:
+    """Return `indices` into an axis of length n, counted from its start, as `dtype` (a narrow one could not hold n)."""
+    indices = xp.astype(indices, dtype, copy=False)
+    return xp.where(indices < 0, indices + n, indices)
+
+
+linear("scatter_add(values, indices, /, n)", forward=scatter_add,
+       doc="Add the rows `values[i]` into row `indices[i]` of n rows of zeros; indices are 1-d, in [-n, n), and may repeat.",
+       values=lambda xp, g, indices: xp.take(g, indices, axis=0))
+
+
+# ----- The adjoint of indexing -----
+
+
+def unindex(xp: Any, values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """The default `unindex`."""
+    if is_basic(key):
+        return _unslice(xp, values, split_key(xp, key, len(shape)), shape)
+    mask = sole_mask(xp, key)
+    if mask is not None:
+        rows = masked_rows(xp, mask, values)
+        mask = xp.reshape(mask, mask.shape + (1,) * (len(shape) - len(mask.shape)))
+        return xp.where(mask, rows, xp.zeros_like(rows))
+    target, axes = linear_index(xp, key, shape, xp.device_of(values))
+    rest = shape[axes:]
+    rows = xp.reshape(values, (target.shape[0], *rest))
+    return xp.reshape(xp.scatter_add(rows, target, prod(shape[:axes])), shape)
+
+
+def _unslice(xp: Any, x: Any, key: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    added = tuple(i for i, k in enumerate(k for k in key if not isinstance(k, int)) if k is None)
+    if added:
+        x = xp.squeeze(x, axis=added)
+    for axis, (k, n) in enumerate(zip((k for k in key if k is not None), shape, strict=True)):
+        if isinstance(k, int):
+            x = xp.expand_dims(x, axis=axis)
+            k = slice(k % n, k % n + 1)
+        if k != slice(None):
+            x = _unslice_axis(xp, x, k, n, axis)
+    return x
+
+
+def _unslice_axis(xp: Any, x: Any, key: slice, n: int, axis: int) -> Any:
+    """Spread `x` over the places `key` of an axis of length n: interleave zeros for the step, pad both ends."""
+    places = range(*key.indices(n))
+    if places.step < 0:
+        x, places = xp.flip(x, axis=axis), places[::-1]
+    if len(places) == 0 or len(places) == n:
+        return x if len(places) else _zeros(xp, x, axis, n)
+    step = places.step
+    if step > 1 and len(places) > 1:
+        spread = xp.stack([x, *[xp.zeros_like(x)] * (step - 1)], axis=axis + 1)
+        x = xp.reshape(spread, (*x.shape[:axis], x.shape[axis] * step, *x.shape[axis + 1:]))
+        x = x[(slice(None),) * axis + (slice(0, 1 - step), ...)]
+    ends = (_zeros(xp, x, axis, places[0]), x, _zeros(xp, x, axis, n - 1 - places[-1]))
+    return xp.concat([part for part in ends if part.shape[axis]], axis=axis)
+
+
+def _zeros(xp: Any, x: Any, axis: int, n: int) -> Any:
+    return xp.zeros((*x.shape[:axis], n, *x.shape[axis + 1:]), dtype=x.dtype, device=xp.device_of(x))
+
+
+def masked_rows(xp: Any, mask: Any, rows: Any) -> Any:
+    """Lay the rows out as `mask` asks for them: at its i-th true place, the i-th row (elsewhere, any)."""
+    flat = xp.reshape(mask, (-1,))
+    count = xp.cumulative_sum(xp.astype(flat, xp.int8))
+    place = xp.where(flat, count - 1, xp.zeros_like(count))
+    some = xp.concat([rows, _zeros(xp, rows, 0, 1)], axis=0)  # there may be no row to take
+    return xp.reshape(xp.take(some, place, axis=0), mask.shape + rows.shape[1:])
+
+
+def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tuple[Any, int]:
+    """Turn a key with integer arrays into one 1-d index over its leading axes, and say how many these are.
+
+    Where arrays and integers come first and nothing else is restricted, whole rows are meant. Any other key is replayed
+    on an array of element numbers, which is right for whatever the library accepts.
+    """
+    lead = leading_arrays(xp, key, len(shape))
+    if not lead:
+        numbers = xp.reshape(xp.arange(prod(shape), device=device), shape)
+        return xp.reshape(numbers[key], (-1,)), len(shape)
+    dtype = xp.arange(0, device=device).dtype
+    total: Any = 0
+    for k, n in zip(lead, shape, strict=False):
+        total = total * n + (k % n if isinstance(k, int) else wrapped(xp, k, n, dtype))
+    return xp.reshape(total, (-1,)), len(lead)
+
+
+def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
+    """The integers and integer arrays that `key` begins with, if it restricts nothing else; otherwise nothing."""
+    entries = split_key(xp, key, ndim)
+    lead = tuple(takewhile(lambda k: is_int(k) or (hasattr(k, "dtype") and not is_mask(xp, k)), entries))
+    return lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead):]) else ()
+
+
+linear("unindex(values, /, key, shape)", forward=unindex,
+       doc="Return zeros of that shape with `values` added at `key`: the adjoint of `x[key]`. Where the key repeats, they add up.",
+       values=lambda xp, g, key: g[key])

@@ -1,0 +1,89 @@
+"""Linear algebra: products. The gradient of each operand keeps only the other one.
+
+Complex gradients are PyTorch's: that of `x1 @ x2` with respect to x2 is `x1^H @ g`. Sums over batch axes along which
+one operand was broadcast are left to the engine, except where a single product can do them: a batch of matrices with
+one matrix (any linear layer) would otherwise make a gradient per batch entry first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry import linear, multilinear
+from .kernels import is_complex
+
+Shape = tuple[int, ...]
+
+
+def _conj(xp: Any, x: Any) -> Any:
+    return xp.conj(x) if is_complex(xp, x.dtype) else x
+
+
+linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g))
+
+
+def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any) -> Any:
+    """g @ x2^H; for a vector or matrix against a batch, summed over the batch at once."""
+    x2 = _conj(xp, x2)
+    ndim = len(x2.shape)
+    if ndim == 1:
+        return g[..., None] * x2
+    if len(x1_shape) <= 2 < ndim:
+        batch = tuple(range(ndim - 2))
+        return xp.tensordot(g, x2, axes=((*batch, len(g.shape) - 1), (*batch, ndim - 1)))
+    return x2 @ g if len(x1_shape) == 1 else g @ xp.matrix_transpose(x2)
+
+
+def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape) -> Any:
+    """x1^H @ g; for a vector or matrix against a batch, summed over the batch at once."""
+    x1 = _conj(xp, x1)
+    ndim = len(x1.shape)
+    if ndim == 1:
+        return x1 * g if len(x2_shape) == 1 else x1[:, None] * g[..., None, :]
+    if len(x2_shape) <= 2 < ndim:
+        rows = tuple(range(ndim - 1))
+        return xp.tensordot(x1, g, axes=(rows, rows))
+    return xp.matrix_transpose(x1) @ g
+
+
+multilinear("matmul(x1, x2, /)", operator="matmul", doc="Matrix product, over the last two axes.", x1=matmul_x1_vjp, x2=matmul_x2_vjp)
+
+
+def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, Shape]:
+    """The axes that tensordot contracts, of x1 and of x2 in the same order, and those that it keeps, of either."""
+    if isinstance(axes, int):
+        axes = range(ndim1 - axes, ndim1), range(axes)
+    sum1 = tuple(a % ndim1 for a in axes[0])
+    sum2 = tuple(a % ndim2 for a in axes[1])
+    return sum1, sum2, tuple(a for a in range(ndim1) if a not in sum1), tuple(a for a in range(ndim2) if a not in sum2)
+
+
+def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> Any:
+    """Contract g with conj(x2) over the axes that x2 brought, and put those that are left in the order of x1."""
+    sum1, sum2, kept1, kept2 = contracted(axes, len(x1_shape), len(x2.shape))
+    result = xp.tensordot(g, _conj(xp, x2), axes=(tuple(range(len(kept1), len(g.shape))), kept2))
+    place = {a: i for i, a in enumerate(kept1)}
+    place |= {a1: len(kept1) + sorted(sum2).index(a2) for a1, a2 in zip(sum1, sum2, strict=True)}
+    return _ordered(xp, result, place)
+
+
+def tensordot_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, axes: Any) -> Any:
+    """Contract conj(x1) with g over the axes that x1 brought, and put those that are left in the order of x2."""
+    sum1, sum2, kept1, kept2 = contracted(axes, len(x1.shape), len(x2_shape))
+    result = xp.tensordot(_conj(xp, x1), g, axes=(kept1, tuple(range(len(kept1)))))
+    place = {a: len(sum1) + i for i, a in enumerate(kept2)}
+    place |= {a2: sorted(sum1).index(a1) for a1, a2 in zip(sum1, sum2, strict=True)}
+    return _ordered(xp, result, place)
+
+
+def _ordered(xp: Any, x: Any, place: dict[int, int]) -> Any:
+    order = tuple(place[a] for a in range(len(place)))
+    return x if order == tuple(range(len(order))) else xp.permute_dims(x, order)
+
+
+multilinear("tensordot(x1, x2, /, *, axes=2)", doc="Sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
+
+# The standard allows a negative axis only: it means the same axis of both operands and of their broadcast shape.
+multilinear("vecdot(x1, x2, /, *, axis=-1)", doc="Sum of conj(x1) * x2 along an axis.",
+            x1=lambda xp, g, x2, axis: xp.expand_dims(_conj(xp, g), axis=axis) * x2,
+            x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)

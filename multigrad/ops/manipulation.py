@@ -1,0 +1,121 @@
+"""Manipulation: the same elements in another arrangement. All of it is linear, and none of it keeps an array."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ..registry import linear, nondifferentiable
+
+Shape = tuple[int, ...]
+
+nondifferentiable("broadcast_shapes(*shapes: plain)", doc="The shape that arrays of the given shapes broadcast to.")
+
+# ----- Shapes (the engine sums a gradient back to the shape of a broadcast argument) -----
+
+linear("broadcast_arrays(*arrays)", outputs=None, view=True, doc="Broadcast arrays against each other.",
+       arrays=lambda xp, g: list(g))
+linear("broadcast_to(x, /, shape)", view=True, doc="Broadcast an array to a shape.",
+       x=lambda xp, g: g)
+linear("reshape(x, /, shape, *, copy=None)", view=True, doc="The same elements in another shape, in row-major order.",
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+linear("expand_dims(x, /, axis)", view=True, doc="Insert axes of length 1.",
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+linear("squeeze(x, /, axis)", view=True, doc="Remove axes of length 1.",
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+
+# ----- Orders of axes and elements -----
+
+
+def permute_dims_vjp(xp: Any, g: Any, axes: Shape) -> Any:
+    """Put each axis back where it came from."""
+    inverse = [0] * len(axes)
+    for i, axis in enumerate(axes):
+        inverse[axis] = i  # a negative axis counts from the end here as well
+    return xp.permute_dims(g, tuple(inverse))
+
+
+def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> Any:
+    """Roll back."""
+    return xp.roll(g, -shift if isinstance(shift, int) else tuple(-s for s in shift), axis=axis)
+
+
+linear("permute_dims(x, /, axes)", view=True, doc="Permute the axes.", x=permute_dims_vjp)
+linear("moveaxis(x, source: plain, destination: plain, /)", view=True, doc="Move axes to other positions; the others keep their order.",
+       x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source))
+linear("flip(x, /, *, axis=None)", view=True, doc="Reverse the order of elements along axes.",
+       x=lambda xp, g, axis: xp.flip(g, axis=axis))
+linear("roll(x, /, shift, *, axis=None)", doc="Roll elements along axes; what leaves at one end comes in at the other.", x=roll_vjp)
+linear("tril(x, /, *, k=0)", doc="The lower triangle of each matrix, on and below the k-th diagonal.",
+       x=lambda xp, g, k: xp.tril(g, k=k))
+linear("triu(x, /, *, k=0)", doc="The upper triangle of each matrix, on and above the k-th diagonal.",
+       x=lambda xp, g, k: xp.triu(g, k=k))
+
+# ----- Joining and splitting -----
+
+
+def concat_vjp(xp: Any, g: Any, axis: int | None, arrays_shape: tuple[Shape, ...], needs: tuple[bool, ...]) -> list[Any]:
+    """Cut the gradient where the arrays were joined."""
+    if axis is not None:
+        axis %= len(g.shape)
+    lengths = [prod(shape) if axis is None else shape[axis] for shape in arrays_shape]
+    parts: list[Any] = []
+    start = 0
+    for shape, length, need in zip(arrays_shape, lengths, needs, strict=True):
+        part = g[(slice(None),) * (axis or 0) + (slice(start, start + length), ...)] if need else None
+        parts.append(xp.reshape(part, shape) if need and axis is None else part)
+        start += length
+    return parts
+
+
+def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
+    """Stack the gradients of the parts; a part that was not used has none."""
+    zero = xp.zeros_like(next(part for part in g if part is not None))
+    return xp.stack([zero if part is None else part for part in g], axis=axis)
+
+
+linear("concat(arrays: arrays, /, *, axis=0)", doc="Join arrays along an axis; with axis=None, flattened.", arrays=concat_vjp)
+linear("stack(arrays: arrays, /, *, axis=0)", doc="Join arrays along a new axis.",
+       arrays=lambda xp, g, axis, needs: [part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)])
+linear("unstack(x, /, *, axis=0)", outputs=None, view=True, doc="Split an array into its parts along an axis.", x=unstack_vjp)
+
+# ----- Repeating -----
+
+
+def repeat_vjp(xp: Any, g: Any, repeats: Any, axis: int | None, x_shape: Shape, x_device: Any) -> Any:
+    """Sum the copies of each element: consecutive blocks of one length, or segments of any."""
+    shape = (prod(x_shape),) if axis is None else x_shape
+    axis = 0 if axis is None else axis % len(shape)
+    before, n, after = shape[:axis], shape[axis], shape[axis + 1:]
+    if isinstance(repeats, int):
+        total = xp.sum(xp.reshape(g, (*before, n, repeats, *after)), axis=axis + 1, dtype=g.dtype)
+    else:
+        source = xp.repeat(xp.arange(n, device=x_device), repeats)
+        total = xp.moveaxis(xp.scatter_add(xp.moveaxis(g, axis, 0), source, n), 0, axis)
+    return xp.reshape(total, x_shape)
+
+
+def tile_vjp(xp: Any, g: Any, repetitions: Shape, x_shape: Shape) -> Any:
+    """Sum the copies: give each repetition an axis of its own in front of the axis that it repeats."""
+    ndim = max(len(x_shape), len(repetitions))
+    shape = (1,) * (ndim - len(x_shape)) + tuple(x_shape)
+    copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
+    g = xp.reshape(g, tuple(length for pair in zip(copies, shape, strict=True) for length in pair))
+    return xp.reshape(xp.sum(g, axis=tuple(range(0, 2 * ndim, 2)), dtype=g.dtype), x_shape)
+
+
+def meshgrid_vjp(xp: Any, g: tuple[Any, ...], indexing: str, arrays_shape: tuple[Shape, ...], needs: tuple[bool, ...]) -> list[Any]:
+    """Sum each coordinate array over all axes but its own; with indexing="xy" the first two change places."""
+    order = list(range(len(g)))
+    if indexing == "xy" and len(g) > 1:
+        order[:2] = 1, 0
+    return [xp.reshape(xp.sum(part, axis=tuple(a for a in order if a != own), dtype=part.dtype), shape)
+            if need and part is not None else None
+            for part, own, shape, need in zip(g, order, arrays_shape, needs, strict=True)]
+
+
+linear("repeat(x, repeats, /, *, axis=None)", doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
+       x=repeat_vjp)
+linear("tile(x, repetitions: plain, /)", doc="Repeat the array as a whole along its axes.", x=tile_vjp)
+linear("meshgrid(*arrays, indexing='xy')", outputs=None, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
+       arrays=meshgrid_vjp)

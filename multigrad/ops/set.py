@@ -1,0 +1,38 @@
+"""Sets. The values of unique_* are elements of x: the gradient of each goes to the element that `indices` names."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ..registry import composite, define, nondifferentiable
+
+
+def unique_all_vjp(xp: Any, g_values: Any, indices: Any, x_shape: tuple[int, ...]) -> Any:
+    """Of equal elements, the one found first receives the gradient."""
+    return xp.reshape(xp.scatter_add(g_values, indices, prod(x_shape)), x_shape)
+
+
+define("unique_all(x, /)", outputs=("values", "indices", "inverse_indices", "counts"),
+       doc="The distinct elements, with the index of each, the way back to x, and how often each occurs.",
+       x=unique_all_vjp,
+       jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None))
+
+
+def unique_counts(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Made from unique_all, whose values carry a gradient."""
+    values, _, _, counts = xp.unique_all(x)
+    return values, counts
+
+
+def unique_inverse(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Made from unique_all, whose values carry a gradient."""
+    values, _, inverse, _ = xp.unique_all(x)
+    return values, inverse
+
+
+composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"), doc="The distinct elements, and how often each occurs.")
+composite("unique_inverse(x, /)", unique_inverse, outputs=("values", "inverse_indices"),
+          doc="The distinct elements, and the way back to x.")
+composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.")
+nondifferentiable("isin(x1, x2, /, *, invert=False)", doc="Whether each element of x1 occurs in x2.")

@@ -1,0 +1,230 @@
+"""Statistical functions of the standard: reductions and scans."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..registry import define, linear
+
+INF = math.inf
+
+
+def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """The reduced axes, counted from the front."""
+    ndim = len(shape)
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(a % ndim for a in ((axis,) if isinstance(axis, int) else axis))
+
+
+def _count(shape: tuple[int, ...], axis: Any) -> int:
+    """How many elements go into one of the result."""
+    return math.prod(shape[a] for a in _axes(shape, axis))
+
+
+def _kept(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+    """A reduced array with its reduced axes kept, of length 1."""
+    if keepdims or not shape:
+        return y
+    reduced = _axes(shape, axis)
+    return xp.reshape(y, tuple(1 if i in reduced else n for i, n in enumerate(shape)))
+
+
+def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+    """The adjoint of a sum: every element gets the cotangent of the sum it went into."""
+    return xp.broadcast_to(_kept(xp, g, shape, axis, keepdims), shape)
+
+
+def _is_complex(xp: Any, x: Any) -> bool:
+    return bool(xp.isdtype(x.dtype, "complex floating"))
+
+
+def _conj(xp: Any, x: Any) -> Any:
+    return xp.conj(x) if _is_complex(xp, x) else x
+
+
+def _as(xp: Any, x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else xp.astype(x, dtype)
+
+
+# ----- sums -----
+
+
+def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
+    # divided before it is spread; of no elements nothing is spread
+    return _spread(xp, g / max(_count(x_shape, axis), 1), x_shape, axis, keepdims)
+
+
+linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)",
+       x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
+       doc="The sum of the elements over one axis, several, or all.")
+linear("mean(x, /, *, axis=None, keepdims=False)", x=mean_vjp, doc="The arithmetic mean of the elements over one axis, several, or all.")
+
+# ----- variance and standard deviation -----
+
+
+def _centred(xp: Any, x: Any, axis: Any, correction: Any) -> Any:
+    """2 (x - mean) / (n - correction), the gradient of the variance; nan or infinite where no degrees of freedom are left."""
+    freedom = _count(x.shape, axis) - correction
+    return (x - xp.mean(x, axis=axis, keepdims=True)) * (2 / freedom if freedom > 0 else INF)
+
+
+def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+    return _kept(xp, g, x.shape, axis, keepdims) * _centred(xp, x, axis, correction)
+
+
+def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+    product = _conj(xp, _centred(xp, x, axis, correction)) * t
+    return xp.sum(xp.real(product) if _is_complex(xp, product) else product, axis=axis, keepdims=keepdims)
+
+
+def _twice_std(xp: Any, ans: Any) -> Any:
+    """2 std, but inf where it is 0: the gradient of the deviation of constants is 0, as in PyTorch."""
+    return xp.where(ans == 0, INF, 2 * ans)
+
+
+def std_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+    return var_vjp(xp, g / _twice_std(xp, ans), x, axis, correction, keepdims)
+
+
+def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+    return var_jvp(xp, t, x, axis, correction, keepdims) / _twice_std(xp, ans)
+
+
+define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", x=var_vjp, jvp=var_jvp,
+       doc="The variance, divided by the number of elements less the correction.")
+define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", x=std_vjp, jvp=std_jvp,
+       doc="The standard deviation, the square root of the variance. The gradient of constants is 0.")
+
+# ----- extrema -----
+
+
+def _winners(xp: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    """Where the extremum was taken from: the elements equal to it or, if it is nan, the nans."""
+    return (x == _kept(xp, ans, x.shape, axis, keepdims)) | xp.isnan(x)
+
+
+def extremum_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    """Ties share the gradient evenly, with an axis too."""
+    winners = _winners(xp, x, ans, axis, keepdims)
+    count = xp.sum(xp.astype(winners, g.dtype), axis=axis, keepdims=True)
+    return xp.where(winners, _kept(xp, g, x.shape, axis, keepdims) / count, 0.0)
+
+
+def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    winners = _winners(xp, x, ans, axis, keepdims)
+    count = xp.sum(xp.astype(winners, t.dtype), axis=axis, keepdims=keepdims)
+    return xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=keepdims) / count
+
+
+define("max(x, /, *, axis=None, keepdims=False)", x=extremum_vjp, jvp=extremum_jvp,
+       doc="The largest element over one axis, several, or all. Ties share the gradient.")
+define("min(x, /, *, axis=None, keepdims=False)", x=extremum_vjp, jvp=extremum_jvp,
+       doc="The smallest element over one axis, several, or all. Ties share the gradient.")
+
+# ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
+
+
+def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (part,) + (slice(None),) * (ndim - axis - 1)
+
+
+def _products_before(xp: Any, x: Any, axis: int) -> Any:
+    """The product of all earlier elements along the axis, 1 for the first."""
+    scan = xp.cumulative_prod(x, axis=axis, dtype=x.dtype, include_initial=True)
+    return scan[_along(len(x.shape), axis, slice(0, x.shape[axis]))]
+
+
+def _products_of_others(xp: Any, x: Any, axis: int) -> Any:
+    """The product of all other elements along the axis."""
+    after = xp.flip(_products_before(xp, xp.flip(x, axis=axis), axis), axis=axis)
+    return _products_before(xp, x, axis) * after
+
+
+def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
+    """The derivative of the product by each element, in the shape of x: the product of the others."""
+    shape, axes = x.shape, _axes(x.shape, axis)
+    if not axes:
+        return xp.ones_like(x)
+    if len(axes) == 1:
+        return _products_of_others(xp, x, axes[0])
+    order = tuple(i for i in range(len(shape)) if i not in axes) + axes
+    moved = xp.permute_dims(x, order)
+    flat = xp.reshape(moved, (*moved.shape[: len(shape) - len(axes)], math.prod(shape[a] for a in axes)))
+    others = xp.reshape(_products_of_others(xp, flat, len(flat.shape) - 1), moved.shape)
+    return xp.permute_dims(others, tuple(order.index(i) for i in range(len(shape))))
+
+
+def prod_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    gradient = prod_gradient(xp, _as(xp, x, g.dtype), axis)
+    return _kept(xp, g, x.shape, axis, keepdims) * _conj(xp, gradient)
+
+
+def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    gradient = prod_gradient(xp, _as(xp, x, ans.dtype), axis)
+    return xp.sum(gradient * _as(xp, t, ans.dtype), axis=axis, dtype=ans.dtype, keepdims=keepdims)
+
+
+define("prod(x, /, *, axis=None, dtype=None, keepdims=False)", x=prod_vjp, jvp=prod_jvp,
+       doc="The product of the elements over one axis, several, or all.")
+
+# ----- scans -----
+
+
+def _scan_axis(axis: Any, ndim: int) -> int:
+    return 0 if axis is None else int(axis) % ndim
+
+
+def _after_initial(g: Any, axis: int, include_initial: Any) -> Any:
+    """The cotangent without that of the initial 0 or 1, which is a constant."""
+    return g[_along(len(g.shape), axis, slice(1, None))] if include_initial else g
+
+
+def cumulative_sum_vjp(xp: Any, g: Any, axis: Any, include_initial: Any) -> Any:
+    axis = _scan_axis(axis, len(g.shape))
+    g = xp.flip(_after_initial(g, axis, include_initial), axis=axis)
+    return xp.flip(xp.cumulative_sum(g, axis=axis, dtype=g.dtype), axis=axis)
+
+
+def _recurrence(xp: Any, a: Any, b: Any, axis: int) -> Any:
+    """The solution of s[k] = b[k] + a[k] s[k - 1] along the axis, s[-1] = 0, by recursive doubling.
+
+    After each round s[k] holds the terms of the last `step` elements and a[k] their product
+    (Kogge and Stone, IEEE Trans. Comput. C-22, 1973).
+    """
+    ndim, n, step = len(b.shape), b.shape[axis], 1
+    while step < n:
+        head, tail, rest = (_along(ndim, axis, part) for part in (slice(0, step), slice(0, n - step), slice(step, n)))
+        b = xp.concat([b[head], b[rest] + a[rest] * b[tail]], axis=axis)
+        a = xp.concat([a[head], a[rest] * a[tail]], axis=axis)
+        step *= 2
+    return b
+
+
+def cumulative_prod_vjp(xp: Any, g: Any, x: Any, axis: Any, include_initial: Any) -> Any:
+    """gx[k] = (product before k) * s[k], where s[k] = g[k] + x[k + 1] s[k + 1] runs backwards."""
+    axis = _scan_axis(axis, len(x.shape))
+    if x.shape[axis] == 0:
+        return xp.zeros_like(x)
+    x = _conj(xp, _as(xp, x, g.dtype))
+    g = _after_initial(g, axis, include_initial)
+    # s[0] has no predecessor, so a[0] is not used
+    backwards = _recurrence(xp, xp.roll(xp.flip(x, axis=axis), 1, axis=axis), xp.flip(g, axis=axis), axis)
+    return _products_before(xp, x, axis) * xp.flip(backwards, axis=axis)
+
+
+def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_initial: Any) -> Any:
+    """s[k] = (product before k) * t[k] + x[k] s[k - 1]."""
+    axis = _scan_axis(axis, len(x.shape))
+    x, t = _as(xp, x, ans.dtype), _as(xp, t, ans.dtype)
+    s = _recurrence(xp, x, _products_before(xp, x, axis) * t, axis)
+    if not include_initial:
+        return s
+    return xp.concat([xp.zeros_like(ans[_along(len(x.shape), axis, slice(0, 1))]), s], axis=axis)
+
+
+linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)", x=cumulative_sum_vjp,
+       doc="The sums of the elements up to each one, along an axis.")
+define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)", x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
+       doc="The products of the elements up to each one, along an axis.")

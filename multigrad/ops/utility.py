@@ -1,0 +1,24 @@
+"""Utility functions of the standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry import composite, nondifferentiable
+
+nondifferentiable("all(x, /, *, axis=None, keepdims=False)", doc="Whether all elements are true.")
+nondifferentiable("any(x, /, *, axis=None, keepdims=False)", doc="Whether any element is true.")
+
+
+def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
+    parts = [a for a in (prepend, x, append) if a is not None]
+    if len(parts) > 1:
+        x = xp.concat(parts, axis=axis)
+    before = (slice(None),) * (axis % len(x.shape))
+    for _ in range(n):
+        x = x[(*before, slice(1, None), ...)] - x[(*before, slice(0, -1), ...)]
+    return x
+
+
+composite("diff(x, /, *, axis=-1, n=1, prepend: array = None, append: array = None)", diff,
+          doc="The n-th differences of neighbouring elements along an axis.")

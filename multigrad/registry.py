@@ -1,0 +1,257 @@
+"""The table of operations, and the ways to declare one.
+
+An operation is declared once, with its signature and its derivative rules:
+
+    elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans)
+    linear("permute_dims(x, /, axes)", x=lambda xp, g, axes: xp.permute_dims(g, inverse(axes)))
+
+Everything else is generated from the table: the namespaces, the operators and methods of Tensor, the pullbacks,
+the conformance suite, the listing of the command line.
+
+**Signatures** are those of the standard. A positional-only parameter is an array, any other is plain; an annotation
+says otherwise: `array`, `arrays` (a list of arrays, one parameter) or `plain`. `*arrays` is a list of arrays.
+
+**Rules** take `xp`, then by name exactly what they need: the cotangent `g` (for several outputs `g_<output>`, for a
+variable number a tuple `g`), an input, the output `ans` (or one of the outputs by its name), metadata that keeps no
+array alive (`<array>_shape`, `<array>_dtype`, `<array>_device`), or a plain parameter. What no rule asks for is not
+kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>` where there are several arrays.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import RegistrationError
+
+__all__ = [
+    "OPS",
+    "Op",
+    "Rule",
+    "composite",
+    "define",
+    "elementwise",
+    "linear",
+    "multilinear",
+    "nondifferentiable",
+]
+
+KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
+ROLES = ("array", "arrays", "plain")
+METADATA = ("shape", "dtype", "device")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative."""
+
+    fn: Callable[..., Any] | complex
+    takes: tuple[str, ...]
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """What must be saved in the forward pass for this rule to run."""
+        return tuple(n for n in self.takes if n not in ("xp", "g", "needs") and not n.startswith(("g_", "t_")) and n != "t")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """One operation. `vjp` is a rule per array parameter, or one joint rule that returns a gradient per array parameter."""
+
+    name: str
+    chapter: str
+    kind: str
+    signature: inspect.Signature
+    roles: Mapping[str, str]  # parameter -> "array" | "arrays" | "plain"
+    outputs: tuple[str, ...] | None  # () for one output, names for several, None for a variable number
+    vjp: Mapping[str, Rule] | Rule
+    jvp: Rule | None
+    keep: Mapping[str, tuple[str, ...]]  # what a joint rule keeps for the gradient of each argument
+    batching: Any  # "elementwise", "axis", "leading", a function, or None: a loop
+    view: bool  # whether the output may share memory with the first argument
+    operator: str  # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
+    forward: Any  # None: the backend's function of that name; a function (xp, *args); or {backend: function or "module:name"}
+    doc: str
+    module: str
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The array parameters, lists of arrays included, in order."""
+        return tuple(p for p, role in self.roles.items() if role != "plain")
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}{self.signature} {self.kind}>"
+
+
+OPS: dict[str, Op] = {}
+"""Every known operation by name; names of extensions have a prefix: `linalg.solve`."""
+
+_listeners: list[Callable[[Op], None]] = []
+
+
+def on_declaration(listener: Callable[[Op], None]) -> None:
+    """Call `listener(op)` for each operation declared from now on (the engine drops what it made of an older one)."""
+    _listeners.append(listener)
+
+
+def elementwise(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "",
+                override: bool = False, **partials: Any) -> Op:
+    """Declare an operation that acts on each element; vjp and jvp are derived from its partial derivatives.
+
+    A partial derivative is a number, a function of `xp` and saved names that returns it, or, where `g * partial` would
+    be worse, a function that takes `g` as well and returns the product. It is the holomorphic derivative; for complex
+    arrays the engine conjugates it, as PyTorch does. Arguments without a partial get a missing-rule error.
+    """
+    if "(" not in signature:
+        signature = f"{signature}({', '.join(partials)}, /)"
+    return _declare("elementwise", signature, doc=doc, operator=operator, forward=forward, override=override,
+                    chapter=chapter, batching="elementwise", vjps=partials)
+
+
+def linear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
+           outputs: Iterable[str] | None = (), batching: Any = None, view: bool = False, keep: Any = None,
+           override: bool = False, **vjps: Any) -> Op:
+    """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents."""
+    return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp,
+                    outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
+
+
+def multilinear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
+                batching: Any = None, keep: Any = None, override: bool = False, **vjps: Any) -> Op:
+    """Declare an operation that is linear in each of its array arguments. Its jvp is a sum over the arguments."""
+    return _declare("multilinear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp,
+                    batching=batching, keep=keep, override=override, vjps=vjps)
+
+
+def define(signature: str, /, *, jvp: Any = None, vjp: Any = None, doc: str = "", operator: str = "", forward: Any = None,
+           chapter: str = "", outputs: Iterable[str] | None = (), batching: Any = None, view: bool = False, keep: Any = None,
+           override: bool = False, **vjps: Any) -> Op:
+    """Declare an operation whose vjp and jvp are written out.
+
+    Either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)` that returns the gradients of
+    the array parameters in their order (None where not needed). `keep={parameter: names}` narrows what a joint rule keeps.
+    """
+    return _declare("define", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, jvp=jvp,
+                    outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
+
+
+def nondifferentiable(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "",
+                      outputs: Iterable[str] | None = (), batching: Any = None, override: bool = False) -> Op:
+    """Declare an operation whose results carry no gradient, by declaration."""
+    return _declare("nondifferentiable", signature, doc=doc, operator=operator, forward=forward, chapter=chapter,
+                    outputs=outputs, batching=batching, override=override)
+
+
+def composite(signature: str, /, forward: Callable[..., Any], *, doc: str = "", operator: str = "", chapter: str = "",
+              outputs: Iterable[str] | None = (), override: bool = False) -> Op:
+    """Declare an operation by `forward(xp, *arguments)`, written in terms of others. It needs no rule.
+
+    The arguments come in the order of the signature, all by position.
+    """
+    return _declare("composite", signature, doc=doc, operator=operator, forward=forward, chapter=chapter,
+                    outputs=outputs, override=override)
+
+
+def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, override: bool, chapter: str, vjp: Any = None,
+             jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: bool = False, keep: Any = None,
+             vjps: Mapping[str, Any] | None = None) -> Op:
+    module = sys._getframe(2).f_globals.get("__name__", "?")
+    name, signature, roles = parse(text)
+    outs = None if outputs is None else tuple(outputs)
+    arrays = tuple(p for p, role in roles.items() if role != "plain")
+    if vjp is not None and vjps:
+        raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
+    for argument in vjps or ():
+        if argument not in arrays:
+            raise RegistrationError(f"{name}: there is no array argument {argument!r} to write a rule for; it has {', '.join(arrays) or 'none'}.")
+    rules: Any
+    if vjp is not None:
+        rules = _rule(name, "vjp", vjp, roles, outs, joint=True)
+    else:
+        rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
+    op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
+            vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True),
+            keep={a: tuple(n) for a, n in (keep or {}).items()}, batching=batching, view=view, operator=operator,
+            forward=forward, doc=doc, module=module)
+    known = OPS.get(name)
+    if known is not None and not override:
+        raise RegistrationError(f"operation {name!r} is declared by {module} but was already declared by {known.module}. "
+                                "Choose another name, or pass override=True to replace it.")
+    OPS[name] = op
+    for listener in _listeners:
+        listener(op)
+    return op
+
+
+def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
+    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter."""
+    name, paren, rest = text.partition("(")
+    try:
+        if not paren:
+            raise SyntaxError
+        tree = ast.parse(f"def f({rest}: ...").body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        signature, roles = _read_arguments(tree.args)
+    except (SyntaxError, ValueError) as error:
+        raise RegistrationError(f"cannot read the signature {text!r}: write it as 'name(x, /, *, axis=None)'.") from error
+    for parameter, role in roles.items():
+        if role not in ROLES:
+            raise RegistrationError(f"{name}: parameter {parameter!r} is annotated {role!r}; choose one of {', '.join(ROLES)}.")
+    return name, signature, roles
+
+
+def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, str]]:
+    kinds = inspect._ParameterKind
+    parameters: list[inspect.Parameter] = []
+    roles: dict[str, str] = {}
+
+    def add(node: ast.arg, kind: inspect._ParameterKind, default: ast.expr | None, role: str) -> None:
+        value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
+        parameters.append(inspect.Parameter(node.arg, kind, default=value))
+        roles[node.arg] = role if node.annotation is None else ast.unparse(node.annotation)
+
+    positional = [(n, kinds.POSITIONAL_ONLY, "array") for n in args.posonlyargs]
+    positional += [(n, kinds.POSITIONAL_OR_KEYWORD, "plain") for n in args.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(args.defaults))
+    defaults += args.defaults
+    for (node, kind, role), default in zip(positional, defaults, strict=True):
+        add(node, kind, default, role)
+    if args.vararg is not None:
+        add(args.vararg, kinds.VAR_POSITIONAL, None, "arrays")
+    for node, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        add(node, kinds.KEYWORD_ONLY, default, "plain")
+    return inspect.Signature(parameters), roles
+
+
+def _rule(op: str, what: str, fn: Any, roles: Mapping[str, str], outputs: tuple[str, ...] | None, *,
+          partial: bool = False, joint: bool = False, tangents: bool = False) -> Rule:
+    """Read what a rule keeps from the names of its parameters; an unknown name fails here, at registration."""
+    if isinstance(fn, (int, float, complex)):
+        if joint or tangents or outputs != ():
+            raise RegistrationError(f"{op}: the rule {what!r} must be a function, not the number {fn!r}.")
+        return Rule(fn, ())
+    if not callable(fn):
+        raise RegistrationError(f"{op}: the rule {what!r} must be a function or a number, not {type(fn).__name__}.")
+    code = getattr(fn, "__code__", None)
+    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
+        raise RegistrationError(f"{op}: the rule {what!r} must be a Python function with positional parameters only.")
+    takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    if takes[:1] != ("xp",):
+        raise RegistrationError(f"{op}: the rule {what!r} must take xp first, then the names it needs; it takes {', '.join(takes) or 'nothing'}.")
+    arrays = [p for p, role in roles.items() if role != "plain"]
+    known = {"xp", "ans", *roles, *(outputs or ())} | {f"{a}_{m}" for a in arrays for m in METADATA}
+    cotangents = {f"g_{o}" for o in outputs} if outputs else {"g"}
+    known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | ({"needs"} if joint or "arrays" in roles.values() else set())
+    unknown = [n for n in takes if n not in known]
+    if unknown:
+        raise RegistrationError(f"{op}: the rule {what!r} asks for {unknown[0]!r}, which is none of {', '.join(sorted(known))}.")
+    if not partial and not tangents and not cotangents & set(takes):
+        raise RegistrationError(f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}.")
+    if getattr(fn, "__name__", "") == "<lambda>":
+        fn.__name__ = f"{op}_{what}" if tangents or joint else f"{op}_{what}_{'partial' if partial else 'vjp'}"
+        fn.__qualname__ = fn.__name__
+    return Rule(fn, takes)

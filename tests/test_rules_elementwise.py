@@ -1,0 +1,278 @@
+"""The rules of elementwise functions: at ordinary points by differences, at kinks and singular points by stated numbers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multigrad import registry
+from multigrad.engine import rules
+
+from .rule_checks import NUMPY, bound, check, complexes, linearized, mapped, needed, reals, run, strict_raw, to_numpy
+
+INF, NAN = np.inf, np.nan
+CHAPTERS = ("elementwise", "statistical", "searching", "sorting", "utility")
+
+# Where a function is smooth: an interval for its real arguments.
+UNARY = {
+    "abs": (0.2, 2), "acos": (-0.9, 0.9), "acosh": (1.2, 3), "asin": (-0.9, 0.9), "asinh": (-2, 2), "atan": (-2, 2), "atanh": (-0.9, 0.9),
+    "ceil": (0.1, 0.9), "conj": (-2, 2), "cos": (-2, 2), "cosh": (-2, 2), "exp": (-2, 2), "expm1": (-2, 2), "floor": (0.1, 0.9),
+    "log": (0.2, 3), "log10": (0.2, 3), "log1p": (-0.8, 2), "log2": (0.2, 3), "negative": (-2, 2), "positive": (-2, 2), "real": (-2, 2),
+    "reciprocal": (0.2, 3), "round": (0.6, 1.4), "sign": (0.2, 2), "sin": (-2, 2), "sinh": (-2, 2), "sqrt": (0.2, 3), "square": (-2, 2),
+    "tan": (-1.2, 1.2), "tanh": (-2, 2), "trunc": (0.1, 0.9),
+}  # fmt: skip
+BINARY = {
+    "add": (-2, 2), "atan2": (0.2, 2), "copysign": (0.2, 2), "divide": (0.3, 2), "hypot": (0.2, 2), "logaddexp": (-2, 2),
+    "maximum": (-2, 2), "minimum": (-2, 2), "multiply": (-2, 2), "pow": (0.3, 2), "subtract": (-2, 2),
+}  # fmt: skip
+BROADCASTS = [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (4, 1, 3)), ((), (3,)), ((2,), ()), ((0, 2), (1, 2))]
+REAL_ONLY = ("ceil", "floor", "trunc", "atan2", "copysign", "hypot", "logaddexp", "maximum", "minimum")
+
+
+def between(low: float, high: float, *shape: int, seed: int = 0) -> Any:
+    return np.asarray(np.random.default_rng([seed, *shape]).uniform(low, high, shape))
+
+
+def gradients(xp: Any, name: str, *args: Any, g: Any = None, **kwargs: Any) -> Any:
+    """The gradients of an operation for the cotangent g (default: ones), as NumPy arrays."""
+    op, values = bound(name, args, kwargs)
+    needs = needed(op, values)
+    values = [mapped(xp.asarray, v) for v in values]
+    out = run(xp, op, values)
+    g = xp.ones_like(out) if g is None else xp.asarray(g)
+    return mapped(to_numpy, rules.vjp(op, xp, values, out, g, needs))
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)], ids=str)
+def test_unary(name: str, shape: tuple[int, ...]) -> None:
+    check(name, between(*UNARY[name], *shape), on=strict_raw())
+
+
+@pytest.mark.parametrize("name", [n for n in [*UNARY, "imag"] if n not in REAL_ONLY])
+def test_unary_complex(name: str) -> None:
+    check(name, 0.2 + 0.4 * complexes(2, 3), on=strict_raw())
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
+def test_binary(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    first, second = (between(*BINARY[name], *s, seed=i) for i, s in enumerate(shapes))
+    check(name, first, second, on=strict_raw())
+
+
+@pytest.mark.parametrize("name", [n for n in BINARY if n not in REAL_ONLY])
+@pytest.mark.parametrize("kinds", ["cc", "rc", "cr"])
+def test_binary_complex(name: str, kinds: str) -> None:
+    first, second = (complexes(2, 3, seed=i) if k == "c" else between(0.3, 2, 2, 3, seed=i) for i, k in enumerate(kinds))
+    check(name, first, second, on=strict_raw())
+
+
+def test_real_base_below_zero_with_complex_exponent() -> None:
+    check("pow", -between(0.3, 2, 3), complexes(3), on=strict_raw())
+
+
+def test_remainder() -> None:
+    check("remainder", np.asarray([5.3, -5.3, 0.7]), np.asarray([2.0, 2.0, -0.3]), on=strict_raw())
+    # 1 / 0.1 rounds to 10, but the remainder is that of 9
+    np.testing.assert_array_equal(gradients(NUMPY, "remainder", np.asarray([1.0]), np.asarray([0.1]))[1], [-9.0])
+
+
+LOW, HIGH = between(-1, 0, 3, seed=1), between(0, 1, 2, 3, seed=2)
+
+
+@pytest.mark.parametrize("bounds", [{"min": LOW, "max": HIGH}, {"min": LOW}, {"max": HIGH}, {"min": -0.5, "max": 0.5}, {}], ids=list)
+def test_clip(bounds: dict[str, Any]) -> None:
+    check("clip", reals(2, 3), on=strict_raw(), **bounds)
+
+
+@pytest.mark.parametrize("types", ["float32 float64", "float64 float32", "float32 complex128", "complex64 float64"])
+def test_gradients_have_the_dtype_of_their_argument(types: str) -> None:
+    for name in ("multiply", "divide", "pow", "subtract"):
+        first, second = (np.asarray([0.5, 1.5], dtype=t) for t in types.split())
+        g = gradients(NUMPY, name, first, second)
+        assert [v.dtype.name for v in g] == types.split()
+
+
+def test_integer_arguments_get_no_gradient_and_do_no_harm() -> None:
+    for name, expected in (("multiply", [2.0, 3.0]), ("pow", [1.0, 6.75]), ("divide", [0.5, 1 / 3])):
+        g = gradients(NUMPY, name, np.asarray([0.5, 1.5]), np.asarray([2, 3]))
+        np.testing.assert_allclose(g[0], expected)
+        assert g[1] is None
+
+
+# Value -> gradient of the sum. What PyTorch does, but hypot and logaddexp at their singular points, which it makes nan.
+KINKS: list[tuple[str, tuple[Any, ...], tuple[Any, ...]]] = [
+    ("abs", ([0.0, -0.0, NAN, 2, -2],), ([0, 0, 0, 1, -1],)),
+    ("abs", ([0j, 3 + 4j],), ([0, 0.6 + 0.8j],)),
+    ("sign", ([0.0, -3],), ([0, 0],)),
+    ("sign", ([0j, 3 + 4j],), ([0, 0.128 - 0.096j],)),
+    ("floor", ([1.5, 2],), ([0, 0],)),
+    ("ceil", ([1.5, 2],), ([0, 0],)),
+    ("trunc", ([1.5, 2],), ([0, 0],)),
+    ("round", ([1.5, 2],), ([0, 0],)),
+    ("maximum", ([1.0, 1, 2, NAN, 1], [1.0, 2, 1, 1, NAN]), ([0.5, 0, 1, 1, 1], [0.5, 1, 0, 1, 1])),
+    ("minimum", ([1.0, 1, 2, NAN, 1], [1.0, 2, 1, 1, NAN]), ([0.5, 1, 0, 1, 1], [0.5, 0, 1, 1, 1])),
+    ("clip", ([0.0, 1, 1.5, 2, 3, NAN], [1.0], [2.0]), ([0, 1, 1, 1, 0, 0], [1], [1])),
+    ("clip", ([0.0, 1, 2], [1.0] * 3, [1.0] * 3), ([0, 1, 0], [0] * 3, [0, 0, 1])),
+    ("clip", ([0.0, 1, 2, NAN], [1.0] * 4), ([0, 1, 1, 0], [1, 0, 0, 0])),
+    ("clip", ([0.0, 1, 2, NAN], None, [1.0] * 4), ([1, 1, 0, 0], [0, 0, 1, 0])),
+    ("pow", ([0.0, 2, NAN, INF], [0.0] * 4), ([0] * 4, [0, np.log(2), NAN, INF])),
+    ("pow", ([0.0, 2, NAN, INF], [1.0] * 4), ([1] * 4, [0, 2 * np.log(2), NAN, INF])),
+    ("pow", ([0.0, 0, 0, 0], [2.0, 1.5, 0.5, -1]), ([0, 0, INF, -INF], [0, 0, 0, -INF])),
+    ("pow", ([-2.0, -2], [3.0, 2]), ([12, -4], [NAN, NAN])),
+    ("pow", ([0j, 0j, 0j], [0j, 1, 2]), ([0, 1, 0], [0, 0, 0])),
+    ("sqrt", ([0.0],), ([INF],)),
+    ("log", ([0.0, -1],), ([INF, -1],)),
+    ("reciprocal", ([0.0],), ([-INF],)),
+    ("reciprocal", ([0j],), ([complex(NAN, NAN)],)),
+    ("sqrt", ([0j],), ([complex(INF, NAN)],)),
+    ("log", ([0j],), ([complex(INF, NAN)],)),
+    ("square", ([0j],), ([0],)),
+    ("asin", ([1.0, -1],), ([INF, INF],)),
+    ("acos", ([1.0, -1],), ([-INF, -INF],)),
+    ("acosh", ([1.0],), ([INF],)),
+    ("atanh", ([1.0, -1],), ([INF, INF],)),
+    ("atan2", ([0.0, 1, 1e-200], [0.0, 1, 1e-200]), ([0, 0.5, 5e199], [-0.0, -0.5, -5e199])),
+    ("hypot", ([0.0, 3], [0.0, 4]), ([0, 0.6], [0, 0.8])),
+    ("copysign", ([0.0, 1, -1, -1, 2], [1.0, -1, -0.0, 0, 3]), ([0, -1, 1, -1, 1], [0] * 5)),
+    ("remainder", ([5.0, -5], [2.0, 2]), ([1, 1], [-2, 3])),
+    ("logaddexp", ([-INF, INF, INF, -INF, 0, 1000], [-INF, INF, 1, INF, 0, -1000]), ([0.5, 0.5, 1, 0, 0.5, 1], [0.5, 0.5, 0, 1, 0.5, 0])),
+    ("divide", ([1.0, 0], [0.0, 0]), ([INF, INF], [-INF, NAN])),
+]
+
+
+def array(values: Any) -> Any:
+    if values is None:
+        return None
+    return np.asarray(values, dtype=np.complex128 if np.iscomplexobj(values) else np.float64)
+
+
+@pytest.mark.parametrize("library", ["numpy", "strict"])
+@pytest.mark.parametrize(("name", "args", "expected"), KINKS, ids=lambda v: v if isinstance(v, str) else "")
+def test_kinks_and_singular_points(name: str, args: Any, expected: Any, library: str) -> None:
+    with np.errstate(all="ignore"):
+        g = gradients(NUMPY if library == "numpy" else strict_raw(), name, *map(array, args))
+    g = [v for v in g if v is not None]
+    for actual, wanted in zip(g, expected, strict=True):
+        np.testing.assert_allclose(actual, np.asarray(wanted, dtype=actual.dtype), rtol=1e-15)
+        if name == "atan2":  # whose gradient by x2 at the origin is -0
+            np.testing.assert_array_equal(np.signbit(actual), np.signbit(np.asarray(wanted)))
+
+
+def test_crossed_bounds() -> None:
+    """Unspecified in the standard (strict refuses them): the value is the upper bound, and so goes the gradient."""
+    x, low, high = np.asarray([0.0, 1, 1.5, 2, 3]), np.asarray(2.0), np.ones(5)
+    for actual, wanted in zip(gradients(NUMPY, "clip", x, low, high), ([0.0] * 5, 0.0, [1.0] * 5), strict=True):
+        np.testing.assert_array_equal(actual, wanted)
+
+
+@pytest.mark.parametrize(("exponent", "expected"), [(0.0, [0, 0, 0, 0]), (1.0, [1, 1, 1, 1]), (2.0, [0, 4, NAN, INF])])
+def test_pow_with_a_scalar_exponent(exponent: float, expected: list[float]) -> None:
+    """Another text than for an array of exponents, and the same numbers."""
+    g = gradients(NUMPY, "pow", np.asarray([0, 2, NAN, INF]), np.asarray(exponent))[0]
+    np.testing.assert_array_equal(g, expected)
+
+
+FINITE_WHERE_DEFINED = [
+    ("abs", ([0.0],)), ("abs", ([0j],)), ("maximum", ([1.0], [1.0])), ("clip", ([1.0], [1.0], [1.0])), ("pow", ([0.0, 0], [0.0, 2])),
+    ("pow", ([0j], [0j])), ("atan2", ([0.0], [0.0])), ("hypot", ([0.0], [0.0])), ("logaddexp", ([-INF, -INF], [-INF, 0.0])),
+    ("logaddexp", ([1e4], [-1e4])), ("copysign", ([0.0], [1.0])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args"), FINITE_WHERE_DEFINED, ids=lambda v: v if isinstance(v, str) else "")
+def test_no_floating_point_warning_where_the_gradient_is_finite(name: str, args: Any) -> None:
+    with np.errstate(all="raise", under="ignore"):
+        gradients(NUMPY, name, *map(array, args))
+
+
+@pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atan", "atanh", "log", "sqrt"])
+def test_branch_cuts_are_approached_from_the_side_of_the_signed_zero(name: str) -> None:
+    for point in (2.0, -2.0, 2j, -2j):
+        for side in (0.0, -0.0):
+            part = complex(point.real, side) if isinstance(point, float) else complex(side, point.imag)
+            beside = part + complex(0, np.copysign(1e-9, side)) if isinstance(point, float) else part + np.copysign(1e-9, side)
+            on, near = (gradients(NUMPY, name, np.asarray([z]))[0] for z in (part, beside))
+            np.testing.assert_allclose(on, near, rtol=1e-7, err_msg=f"{name} at {part}")
+
+
+def test_precision_where_naive_formulas_lose_it() -> None:
+    x = np.asarray([1 - 1e-14])
+    gap = 1 - x[0]
+    np.testing.assert_allclose(gradients(NUMPY, "asin", x)[0], 1 / np.sqrt(gap * (2 - gap)), rtol=1e-14)
+    weight = gradients(NUMPY, "logaddexp", np.asarray([1e6 - 40.0]), np.asarray([1e6]))
+    np.testing.assert_allclose(weight[0], 1 / (1 + np.exp(40.0)), rtol=1e-13)
+
+
+def test_an_infinite_cotangent_is_selected_not_multiplied() -> None:
+    g = np.asarray([INF, INF, 1.0])
+    x = np.asarray([0.0, 1.0, 3.0])
+    np.testing.assert_array_equal(gradients(NUMPY, "clip", x, 0.5, 2.0, g=g)[0], [0, INF, 0])
+    np.testing.assert_array_equal(gradients(NUMPY, "maximum", x, np.asarray([1.0, 0, 4]), g=g)[0], [0, INF, 0])
+
+
+# What each rule keeps, per argument, as in PyTorch: it decides what may be modified after the operation.
+KEEPS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "abs": (("x",),), "acos": (("x",),), "acosh": (("x",),), "add": ((), ()), "asin": (("x",),), "asinh": (("x",),), "atan": (("x",),),
+    "atan2": (("x1", "x2"), ("x1", "x2")), "atanh": (("x",),), "ceil": ((),), "clip": (("x", "min", "max"),) * 3, "conj": ((),),
+    "copysign": (("x1", "ans"), ()), "cos": (("x",),), "cosh": (("x",),), "divide": (("x2",), ("x1", "x2")), "exp": (("ans",),),
+    "expm1": (("ans",),), "floor": ((),), "hypot": (("x1", "ans"), ("x2", "ans")), "imag": ((),), "log": (("x",),), "log10": (("x",),),
+    "log1p": (("x",),), "log2": (("x",),), "logaddexp": (("x1", "x2"), ("x1", "x2")), "maximum": (("x1", "x2"), ("x1", "x2")),
+    "minimum": (("x1", "x2"), ("x1", "x2")), "multiply": (("x2",), ("x1",)), "negative": ((),), "positive": ((),),
+    "pow": (("x1", "x2"), ("x1", "x2", "ans")), "real": ((),), "reciprocal": (("ans",),), "remainder": ((), ("x1", "x2")), "round": ((),),
+    "sign": (("x", "ans"),), "sin": (("x",),), "sinh": (("x",),), "sqrt": (("ans",),), "square": (("x",),), "subtract": ((), ()),
+    "tan": (("ans",),), "tanh": (("ans",),), "trunc": ((),),
+}  # fmt: skip
+
+
+def test_what_the_rules_keep() -> None:
+    ours = [op for op in registry.OPS.values() if op.chapter == "elementwise" and op.kind != "nondifferentiable"]
+    assert {op.name for op in ours} == set(KEEPS)
+    for op in ours:
+        assert not isinstance(op.vjp, registry.Rule)
+        assert tuple(op.vjp[a].keeps for a in op.arrays) == KEEPS[op.name], op.name
+
+
+def test_every_differentiable_function_is_tried_above() -> None:
+    assert set(KEEPS) == {*UNARY, *BINARY, "imag", "remainder", "clip"}
+
+
+def plain(signature: inspect.Signature) -> list[tuple[Any, ...]]:
+    return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
+
+
+def test_signatures_are_those_of_the_standard() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    ours = [op for op in registry.OPS.values() if op.chapter in CHAPTERS]
+    assert len(ours) == 67 + 9 + 6 + 2 + 3
+    for op in ours:
+        theirs = inspect.signature(getattr(strict, op.name))
+        assert plain(op.signature) == plain(theirs), op.name
+        assert op.doc.endswith(".") and op.module == f"multigrad.ops.{op.chapter}"
+
+
+def test_operators_of_the_standard_are_served_once() -> None:
+    stems = [op.operator for op in registry.OPS.values() if op.chapter == "elementwise" and op.operator]
+    expected = "abs add and eq floordiv ge gt invert le lshift lt mod mul ne neg or pos pow rshift sub truediv xor"
+    assert " ".join(sorted(stems)) == expected
+
+
+TORCH_COMPLEX = [n for n in [*UNARY, *BINARY, "imag"] if n not in (*REAL_ONLY, "round")]
+
+
+@pytest.mark.parametrize(("name", "complex_"), [(n, False) for n in [*UNARY, *BINARY]] + [(n, True) for n in TORCH_COMPLEX])
+def test_gradients_are_those_of_torch(name: str, complex_: bool) -> None:
+    torch = pytest.importorskip("torch")
+    number = 2 if name in BINARY else 1
+    domain = UNARY.get(name) or BINARY.get(name, (0, 1))
+    args = [0.2 + 0.4 * complexes(2, 3, seed=i) if complex_ else between(*domain, 2, 3, seed=i) for i in range(number)]
+    _, found, _, g, _ = linearized(NUMPY, name, tuple(args), {}, lambda x: x)
+    theirs = [torch.tensor(a, requires_grad=True) for a in args]
+    function = getattr(torch, {"sign": "sgn", "conj": "conj_physical"}.get(name, name))
+    wanted = torch.autograd.grad(function(*theirs), theirs, torch.tensor(g))
+    for ours, torchs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, torchs.numpy(force=True), rtol=1e-12, atol=1e-12)

@@ -1,0 +1,242 @@
+"""The rules of reductions and scans, of searching, sorting and utility functions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multigrad import registry
+
+from .rule_checks import NUMPY, check, complexes, linearized, reals, strict_raw
+from .test_rules_elementwise import gradients
+
+INF, NAN = np.inf, np.nan
+AXES: tuple[Any, ...] = (None, 0, -1, (1,), (0, 2), (-1, -3), ())
+
+
+# The deviation over no axes is 0 everywhere, at its kink.
+REDUCTIONS = [(n, a) for n in ("sum", "mean", "prod", "max", "min", "var", "std") for a in AXES if (n, a) != ("std", ())]
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize(("name", "axis"), REDUCTIONS, ids=str)
+def test_reductions(name: str, axis: Any, keepdims: bool) -> None:
+    check(name, reals(2, 3, 2), on=strict_raw(), axis=axis, keepdims=keepdims)
+
+
+@pytest.mark.parametrize("axis", [None, 1, (0, -1)], ids=str)
+@pytest.mark.parametrize("name", ["sum", "mean", "prod"])
+def test_reductions_of_complex(name: str, axis: Any) -> None:
+    check(name, complexes(2, 3, 2), on=strict_raw(), axis=axis)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spread_of_complex(name: str) -> None:
+    """Beyond the standard, but NumPy computes it."""
+    check(name, complexes(2, 3), axis=1, correction=1)
+
+
+@pytest.mark.parametrize("correction", [0, 1, 0.5, -1])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_corrections(name: str, correction: float) -> None:
+    check(name, reals(2, 4), on=strict_raw(), axis=1, correction=correction)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "var"])
+def test_reductions_of_0d(name: str) -> None:
+    check(name, reals(), on=strict_raw())
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0, 2)], ids=str)
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_reductions_of_nothing(name: str, shape: tuple[int, ...]) -> None:
+    check(name, reals(*shape), on=strict_raw())
+    check(name, reals(*shape), on=strict_raw(), axis=0)
+
+
+def test_mean_of_nothing_is_nan_with_an_empty_gradient() -> None:
+    with warnings.catch_warnings(action="ignore"):
+        (g,) = gradients(NUMPY, "mean", np.zeros((0, 2)))
+        (along,) = gradients(NUMPY, "mean", np.zeros((0, 2)), axis=0)
+    assert g.shape == along.shape == (0, 2)
+
+
+SCANS = [((5,), None), ((1,), 0), ((0,), 0), ((2, 6), 1), ((3, 2), 0), ((2, 7, 2), -2), ((2, 0), 0)]
+
+
+@pytest.mark.parametrize("include_initial", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), SCANS, ids=str)
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+def test_scans(name: str, shape: tuple[int, ...], axis: Any, include_initial: bool) -> None:
+    for make in (reals, complexes):
+        check(name, make(*shape), on=strict_raw(), axis=axis, include_initial=include_initial)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("target", ["float32", "float64", "complex128"])
+def test_results_of_another_dtype(name: str, source: str, target: str) -> None:
+    x = reals(4).astype(source)
+    out, (g,), moved, *_ = linearized(NUMPY, name, (x,), {"dtype": np.dtype(target)}, lambda v: v)
+    assert g.dtype == source and out.dtype == moved.dtype == target
+    (exact,) = linearized(NUMPY, name, (x.astype(target),), {}, lambda v: v)[1]
+    np.testing.assert_allclose(g, exact.real, rtol=1e-5)
+
+
+def test_real_cast_to_complex_takes_the_real_part() -> None:
+    """Where PyTorch fails."""
+    np.testing.assert_array_equal(gradients(NUMPY, "sum", reals(3), dtype=np.dtype("complex128"), g=np.asarray(2 + 1j))[0], [2, 2, 2])
+    check("prod", reals(3), dtype=np.dtype("complex128"))
+    check("cumulative_prod", reals(3), dtype=np.dtype("complex128"))
+
+
+# Value, parameters -> gradient of the sum, as in PyTorch (there amax and amin with an axis).
+SINGULAR: list[tuple[str, Any, dict[str, Any], Any]] = [
+    ("max", [1.0, 3, 3], {}, [0, 0.5, 0.5]),
+    ("min", [[1.0, 1, 3], [2, 0, 5]], {}, [[0, 0, 0], [0, 1, 0]]),
+    ("max", [[1.0, 3, 3], [2, 2, 2]], {"axis": 1}, [[0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3]]),
+    ("min", [[1.0, 3], [1, 3]], {"axis": 0, "keepdims": True}, [[0.5, 0.5], [0.5, 0.5]]),
+    ("max", [1.0, NAN, 3, NAN], {}, [0, 0.5, 0, 0.5]),
+    ("max", [-INF, -INF], {}, [0.5, 0.5]),
+    ("prod", [2.0, 0, 4], {}, [0, 8, 0]),
+    ("prod", [0.0, 0, 4], {}, [0, 0, 0]),
+    ("prod", [0.0, 0, 0], {}, [0, 0, 0]),
+    ("prod", [[2.0, 0], [3, 4]], {}, [[0, 24], [0, 0]]),
+    ("cumulative_prod", [2.0, 0, 4, 5], {}, [1, 50, 0, 0]),
+    ("cumulative_prod", [2.0, 0, 0, 5], {}, [1, 2, 0, 0]),
+    ("cumulative_prod", [INF, 2.0, 3.0], {}, [9, INF, INF]),
+    ("cumulative_prod", [2.0, 3.0, INF], {}, [INF, INF, 6]),
+    ("var", [3.0], {}, [0]),
+    ("std", [3.0], {}, [0]),
+    ("var", [3.0], {"correction": 1}, [NAN]),
+    ("std", [3.0], {"correction": 1}, [NAN]),
+    ("std", [3.0, 3.0], {}, [0, 0]),
+    ("std", [[3.0, 3.0], [1.0, 3.0]], {"axis": 1}, [[0, 0], [-0.5, 0.5]]),
+    ("var", [1.0, 1.0], {"correction": 2}, [NAN, NAN]),
+    ("sort", [3.0, 1, 1, 2], {}, [1, 1, 1, 1]),
+]
+
+
+@pytest.mark.parametrize("library", ["numpy", "strict"])
+@pytest.mark.parametrize(("name", "x", "kwargs", "expected"), SINGULAR, ids=lambda v: v if isinstance(v, str) else "")
+def test_ties_zeros_and_constants(name: str, x: Any, kwargs: dict[str, Any], expected: Any, library: str) -> None:
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        (g,) = gradients(NUMPY if library == "numpy" else strict_raw(), name, np.asarray(x, dtype=float), **kwargs)
+    np.testing.assert_allclose(g, np.asarray(expected, dtype=float), rtol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "x"), [("max", [1.0, 1]), ("prod", [0.0, 0]), ("cumulative_prod", [0.0, 0]), ("std", [1.0, 1])])
+def test_no_floating_point_warning_where_the_gradient_is_finite(name: str, x: Any) -> None:
+    with np.errstate(all="raise"):
+        gradients(NUMPY, name, np.asarray(x))
+
+
+@pytest.mark.parametrize("zeros", [(0,), (2,), (4,), (0, 4), (1, 3), (1, 2, 3), (0, 1, 2, 3, 4)], ids=str)
+def test_products_with_zeros(zeros: tuple[int, ...]) -> None:
+    x = reals(5)
+    x[list(zeros)] = 0
+    for dtype in (np.float64, np.complex128):
+        check("prod", x.astype(dtype), on=strict_raw())
+        check("cumulative_prod", x.astype(dtype), on=strict_raw())
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8, 9, 33])
+def test_scans_of_every_length(length: int) -> None:
+    check("cumulative_prod", 0.5 + reals(length) / 4, on=strict_raw())
+
+
+WHERE = [((3,), (2, 3), ()), ((2, 1), (3,), (2, 3)), ((), (2,), (2,)), ((0,), (1,), (0,))]
+
+
+@pytest.mark.parametrize("shapes", WHERE, ids=str)
+def test_where(shapes: tuple[tuple[int, ...], ...]) -> None:
+    condition, x1, x2 = (reals(*s, seed=i) for i, s in enumerate(shapes))
+    check("where", condition > 0, x1, x2, on=strict_raw())
+    check("where", condition > 0, x1 + 1j, complexes(*shapes[2]), on=strict_raw())
+
+
+def test_where_with_real_and_complex_branches() -> None:
+    """Where PyTorch fails."""
+    check("where", np.asarray([True, False]), reals(2), complexes(2))
+    check("where", np.asarray([True, False]), reals(2), 1.5)
+
+
+def test_where_passes_nothing_of_the_branch_not_taken() -> None:
+    g = gradients(NUMPY, "where", np.asarray([True, False]), np.asarray([1.0, NAN]), np.asarray([INF, 2]), g=np.asarray([INF, NAN]))
+    assert g[0] is None
+    np.testing.assert_array_equal(g[1], [INF, 0])
+    np.testing.assert_array_equal(g[2], [0, NAN])
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"axis": 0}, {"descending": True}, {"axis": -2, "descending": True, "stable": False}], ids=str)
+def test_sort(kwargs: dict[str, Any]) -> None:
+    check("sort", reals(4, 3), on=strict_raw(), **kwargs)
+    check("sort", reals(5, 1), on=strict_raw(), **kwargs)
+
+
+@pytest.mark.parametrize(("descending", "expected"), [(False, [3.0, 1, 2, 4]), (True, [1.0, 3, 4, 2])])
+@pytest.mark.parametrize("stable", [False, True])
+def test_sort_follows_the_stable_permutation(descending: bool, expected: list[float], stable: bool) -> None:
+    x = np.asarray([5.0, 1, 1, 7])
+    (g,) = gradients(NUMPY, "sort", x, descending=descending, stable=stable, g=np.asarray([1.0, 2, 3, 4]))
+    order = np.argsort(-x if descending else x, kind="stable")
+    np.testing.assert_array_equal(g[order], [1, 2, 3, 4])
+    np.testing.assert_array_equal(g, [2, 3, 4, 1] if descending else expected)
+
+
+DIFFS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((5,), {}), ((5,), {"n": 3}), ((5,), {"n": 0}), ((2,), {"n": 3}), ((3, 4), {"axis": 0}), ((3, 4), {"axis": -2, "n": 2}),
+    ((3, 4), {"prepend": reals(3, 2)}), ((3, 4), {"axis": 0, "append": reals(1, 4), "prepend": reals(2, 4), "n": 2}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "kwargs"), DIFFS, ids=str)
+def test_diff_in_terms_of_others(shape: tuple[int, ...], kwargs: dict[str, Any]) -> None:
+    op = registry.OPS["diff"]
+    x = reals(*shape)
+    arguments = op.signature.bind(x, **kwargs)
+    arguments.apply_defaults()
+    assert op.kind == "composite" and callable(op.forward)
+    np.testing.assert_array_equal(op.forward(NUMPY, *arguments.arguments.values()), np.diff(x, **kwargs))
+
+
+# What each rule keeps: sums nothing but shapes, so what was summed may be modified afterwards.
+KEEPS = {
+    "cumulative_prod": {"x"}, "cumulative_sum": set(), "max": {"x", "ans"}, "mean": set(), "min": {"x", "ans"}, "prod": {"x"},
+    "sort": {"x"}, "std": {"x", "ans"}, "sum": set(), "var": {"x"}, "where": {"condition"},
+}  # fmt: skip
+
+
+def test_what_the_rules_keep() -> None:
+    chapters = ("statistical", "searching", "sorting", "utility")
+    ours = {op.name: op for op in registry.OPS.values() if op.chapter in chapters and op.kind not in ("nondifferentiable", "composite")}
+    assert set(ours) == set(KEEPS)
+    for name, op in ours.items():
+        assert not isinstance(op.vjp, registry.Rule)
+        for rule in op.vjp.values():
+            assert {n for n in rule.keeps if n in (*op.arrays, "ans")} == KEEPS[name], name
+
+
+TORCH: dict[str, tuple[str, dict[str, Any]]] = {
+    "sum": ("sum", {"axis": (0, 2)}), "mean": ("mean", {"axis": 1}), "prod": ("prod", {"axis": 1}), "max": ("amax", {"axis": (0, 1)}),
+    "min": ("amin", {"axis": 2, "keepdims": True}), "var": ("var", {"axis": (0, 2), "correction": 1}),
+    "std": ("std", {"axis": 1, "correction": 0}), "cumulative_sum": ("cumsum", {"axis": 1}),
+    "cumulative_prod": ("cumprod", {"axis": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TORCH)
+@pytest.mark.parametrize("rounded", [False, True], ids=["plain", "ties and zeros"])
+def test_gradients_are_those_of_torch(name: str, rounded: bool) -> None:
+    torch = pytest.importorskip("torch")
+    theirs, kwargs = TORCH[name]
+    x = np.round(reals(3, 4, 2)) if rounded else reals(3, 4, 2)
+    _, (found,), _, g, _ = linearized(NUMPY, name, (x,), kwargs, lambda v: v)
+    t = torch.tensor(x, requires_grad=True)
+    names = {"axis": "dim", "keepdims": "keepdim"}
+    y = getattr(torch, theirs)(t, **{names.get(k, k): v for k, v in kwargs.items()})
+    (wanted,) = torch.autograd.grad(y, t, torch.tensor(g))
+    np.testing.assert_allclose(found, wanted.numpy(force=True), rtol=1e-12, atol=1e-12)

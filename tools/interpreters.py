@@ -1,0 +1,54 @@
+"""Print the path of one Python interpreter for each minor version that multigrad supports; say on stderr which are absent.
+
+Looked for: `python3.N` on PATH, and the versions that pyenv and uv have installed. A name may be a shim that does not
+run, and a system's Python may lack venv, so each candidate is tried.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+TRIAL = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
+
+
+def candidates(version: str) -> Iterator[str]:
+    """Where an interpreter of that version may be, best first."""
+    on_path = shutil.which(f"python{version}")
+    if on_path:
+        yield on_path
+    home = Path.home()
+    pyenv = Path(os.environ.get("PYENV_ROOT", home / ".pyenv")) / "versions"
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", home / ".local/share/uv/python"))
+    for folder in [*sorted(pyenv.glob(f"{version}.*"), reverse=True), *sorted(uv.glob(f"cpython-{version}.*"), reverse=True)]:
+        yield str(folder / "bin" / f"python{version}")
+
+
+def runs(path: str, version: str) -> bool:
+    """Whether this is an interpreter of that version that can make virtual environments."""
+    try:
+        trial = subprocess.run([path, "-c", TRIAL], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return trial.returncode == 0 and trial.stdout.strip() == version
+
+
+def main() -> int:
+    found = 0
+    for version in VERSIONS:
+        path = next((p for p in candidates(version) if runs(p, version)), None)
+        if path is None:
+            print(f"NOT TESTED: Python {version} is not on this machine", file=sys.stderr)
+        else:
+            print(path)
+            found += 1
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
