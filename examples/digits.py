@@ -6,6 +6,11 @@ weights and sees the same batches, so in float64 their losses must agree to roun
 
     python examples/digits.py                     every backend that works here
     python examples/digits.py --backend numpy     only that one; repeatable
+    python examples/digits.py --file-order        test on the last 360 images of the file
+
+The fixed seed shuffles the images before the first 1,437 are taken to train and the last 360 to test. In the order of the
+file the last 360 were drawn by people who wrote none of the others, which is another, harder question: there this network
+and plain descent end near 91 %, whatever the seed, as `--file-order` shows.
 """
 
 from __future__ import annotations
@@ -17,10 +22,12 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX turns float64 into float32 u
 
 import argparse
 import inspect
+import math
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -33,8 +40,8 @@ from sklearn.datasets import load_digits
 import multigrad as mg
 
 EPOCHS, BATCH, RATE, TRAIN = 20, 64, 0.5, 1437
-AGREEMENT = 1e-9  # rounding differs in the last bit, and 460 steps of descent carry it along
-ACCURACY = 0.95
+AGREEMENT = 1e-11  # rounding differs in the last bit, and 460 steps of descent carry it along
+ACCURACY, ACCURACY_IN_FILE_ORDER = 0.95, 0.88
 
 
 # -- what a user writes
@@ -81,19 +88,20 @@ class Digits:
     orders: list[Any]
 
 
-def load(epochs: int) -> Digits:
+def load(epochs: int, file_order: bool) -> Digits:
     data = load_digits()
     rng = np.random.default_rng(0)
+    order = np.arange(len(data.target)) if file_order else rng.permutation(len(data.target))
     weights = [rng.normal(size=(64, 128)) * np.sqrt(2 / 64), np.zeros(128), rng.normal(size=(128, 10)) * np.sqrt(1 / 128), np.zeros(10)]
     orders = [rng.permutation(TRAIN) for _ in range(epochs)]
-    return Digits(data.data / 16.0, np.eye(10)[data.target], weights, orders)
+    return Digits(data.data[order] / 16.0, np.eye(10)[data.target[order]], weights, orders)
 
 
 @dataclass
 class Outcome:
     label: str
     device: str
-    steps_per_second: float
+    steps_per_second: float  # the median over epochs, so that compiling in the first does not count
     losses: list[float]
     accuracy: float
 
@@ -102,7 +110,8 @@ def train(label: str, xp: Any, descend: Callable[..., Any], digits: Digits, tick
     """Train on the backend of the namespace `xp`, with `descend` as the step, and classify the images held back."""
     images, labels = xp.asarray(digits.images), xp.asarray(digits.labels)
     weights = [xp.asarray(w) for w in digits.weights]
-    losses, steps, spent = [], 0, 0.0
+    losses: list[float] = []
+    rates: list[float] = []
     for order in digits.orders:
         start = time.perf_counter()
         chosen = xp.asarray(order)
@@ -112,12 +121,11 @@ def train(label: str, xp: Any, descend: Callable[..., Any], digits: Digits, tick
             batch, target = shuffled[i : i + BATCH, :], targets[i : i + BATCH, :]
             value, weights = descend(weights, batch, target)
             total = total + value * batch.shape[0]
-            steps += 1
         losses.append(float(total) / TRAIN)  # the only place where an asynchronous library is waited for
-        spent += time.perf_counter() - start
+        rates.append(math.ceil(TRAIN / BATCH) / (time.perf_counter() - start))
         tick()
     best = xp.argmax(logits(weights, images[TRAIN:, :]), axis=1) == xp.argmax(labels[TRAIN:, :], axis=1)
-    return Outcome(label, str(images.device), steps / spent, losses, float(xp.mean(xp.astype(best, xp.float64))))
+    return Outcome(label, str(images.device), median(rates), losses, float(xp.mean(xp.astype(best, xp.float64))))
 
 
 def usable(only: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -159,7 +167,7 @@ def report(console: Console, outcomes: list[Outcome]) -> float:
     """Print the table; return the largest relative difference of any loss from the first backend's."""
     table = Table(title="Training on handwritten digits: 64-128-10, float64, the same weights at the start", show_lines=True)
     for heading, justify in (("backend", "left"), ("device", "left"), ("steps/s", "right"), ("loss by epoch", "left"),
-                             ("furthest from the first", "right"), ("test accuracy", "right")):
+                             ("differs by", "right"), ("test accuracy", "right")):
         table.add_column(heading, justify=justify)
     furthest = 0.0
     for outcome in outcomes:
@@ -176,28 +184,30 @@ def show_gradients(console: Console, names: list[str]) -> None:
     console.print(Syntax(inspect.getsource(gradient), "python", background_color="default"))
     for name in names:
         raw = mg.namespace(name).asarray([0.0, 0.5, 1.0], dtype="float64").array
-        console.print(f"{type(raw).__module__}.{type(raw).__name__:<14} {gradient(raw)}", highlight=False, markup=False)
+        console.print(f"{name:<8} {type(raw).__name__:<12} {gradient(raw)}", highlight=False, markup=False)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", action="append", default=[], metavar="NAME", help="only this backend; repeatable")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--file-order", action="store_true", help="do not shuffle the images before they are split")
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     names, not_here = usable(options.backend)
     if not names:
         console.print("no backend works here: " + "; ".join(f"{name}: {why}" for name, why in not_here) or "none is known")
         return 1
-    outcomes = train_all(console, names, load(options.epochs))
+    outcomes = train_all(console, names, load(options.epochs, options.file_order))
     furthest = report(console, outcomes)
     for name, why in not_here:
         console.print(f"not here: {name}: {why}", markup=False)
     show_gradients(console, names)
+    least = ACCURACY_IN_FILE_ORDER if options.file_order else ACCURACY
     worst = min(outcome.accuracy for outcome in outcomes)
     assert furthest <= AGREEMENT, f"the losses differ by {furthest:.1e} between backends; float64 rounding allows {AGREEMENT:.0e}"
-    assert worst > ACCURACY, f"the accuracy is {worst:.2%}; more than {ACCURACY:.0%} was expected"
-    console.print(f"\nThe losses agree to {furthest:.0e}; every accuracy is above {ACCURACY:.0%}.")
+    assert worst > least, f"the accuracy is {worst:.2%}; more than {least:.0%} was expected"
+    console.print(f"\nThe losses agree to {furthest:.0e}; every accuracy is above {least:.0%}.")
     return 0
 
 

@@ -85,7 +85,7 @@ def _lookup(name: str) -> Any:
 
     load()
     op = registry.OPS.get(name)
-    if op is not None and op.arrays:
+    if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
         return function_of(op)
     found: Any = default_host().bound
     for part in name.split("."):

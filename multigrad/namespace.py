@@ -63,6 +63,8 @@ class Namespace:
     def _bind(self, op: Op) -> Callable[..., Any]:
         if op.name == "asarray":
             return self._asarray
+        if op.chapter == "data_type" or (op.chapter == "creation" and op.arrays):
+            return _anchored(op, self._host)
         if not op.arrays:
             return _creation(op, self._host)
         return function_of(op)
@@ -109,6 +111,27 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.doc
     function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__module__ = "multigrad"
+    return function
+
+
+def _anchored(op: Op, host: Host) -> Callable[..., Any]:
+    """A function that may get no array at all (full, linspace, finfo): then it is this backend's, else its arguments decide."""
+    made = _creation(op, host)
+    derived = function_of(op)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not any(dispatch.is_array(a) for a in (*args, *kwargs.values())):
+            return made(*args, **kwargs)
+        requires_grad = kwargs.pop("requires_grad", False)
+        if "dtype" in kwargs and op.chapter == "creation":
+            kwargs["dtype"] = convert.named_dtype(host, kwargs["dtype"])
+        result = derived(*args, **kwargs)
+        return result.requires_grad_() if requires_grad else result
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.doc
+    function.__signature__ = made.__signature__  # type: ignore[attr-defined]
     function.__module__ = "multigrad"
     return function
 
@@ -270,7 +293,7 @@ def load() -> None:
     convert.declare()
     for op in list(OPS.values()):
         _install(op)
-    _fast_getitem = fast.make_function(OPS["getitem"])
+    _fast_getitem = fast.make_function(OPS["getitem"], key_is_plain=True)
     registry.on_declaration(_changed)
     discovery.load_operations()
 

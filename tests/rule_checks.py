@@ -47,7 +47,7 @@ def complexes(*shape: int, seed: int = 0) -> Any:
 
 
 def is_array(x: Any) -> bool:
-    return hasattr(x, "dtype") and hasattr(x, "shape")
+    return hasattr(x, "dtype") and hasattr(x, "shape") and not isinstance(x, type)  # np.float64 itself is a dtype
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:

@@ -284,7 +284,8 @@ def test_masks_where_shapes_must_not_depend_on_values() -> None:
         np.testing.assert_array_equal(to_numpy(gx), expected)
         for shape in value_shapes(out.shape):
             args = (X, mask, reals(*shape))
-            assert_close(linearized(xp, "setitem", args, {}, strict.asarray)[:3], linearized(NUMPY, "setitem", args, {}, I)[:3], 1e-13, 1e-13)
+            expected_all = linearized(NUMPY, "setitem", args, {}, I)[:3]
+            assert_close(linearized(xp, "setitem", args, {}, strict.asarray)[:3], expected_all, 1e-13, 1e-13)
 
 
 @pytest.mark.parametrize("device", ["device1", "no_x64"])
@@ -298,10 +299,14 @@ def test_on_another_device(device: str) -> None:
         a = I(a)
         return strict.asarray(a if wide or a.dtype.kind == "b" else a.astype(narrow[a.dtype.kind]), device=strict.Device(device))
 
-    cases = [("getitem", X, key) for key in STANDARD.values()]
-    cases += [("setitem", X, key, reals(*X[key].shape)) for key in STANDARD.values()]
-    cases += [("setitem", X, X > 0, 2.5), ("repeat", X, 2, {"axis": 1}), ("repeat", X, I([1, 0, 2, 3, 1]), {"axis": 0})]
-    for case in [*cases, *TAKES.values()]:
+    # array_api_strict itself cannot sort or search on no_x64: their results are int64.
+    keys = {n: k for n, k in STANDARD.items() if wide or not ("int arrays" in n or n == "no index")}
+    cases: list[tuple[Any, ...]] = [("getitem", X, key) for key in keys.values()]
+    cases += [("setitem", X, key, reals(*X[key].shape)) for n, key in keys.items() if wide or "mask" not in n]
+    cases += [("setitem", X, X > 0, 2.5), ("repeat", X, 2, {"axis": 1})]
+    if wide:
+        cases += [("repeat", X, I([1, 0, 2, 3, 1]), {"axis": 0}), *TAKES.values()]
+    for case in cases:
         args, kwargs = (case[1:-1], case[-1]) if isinstance(case[-1], dict) else (case[1:], {})
         out, gradients, moved, _, _ = linearized(strict_raw(), case[0], args, kwargs, lambda a: mapped(convert, a))
         expected = linearized(NUMPY, case[0], args, kwargs, I)[:3]

@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "permute_dims scalar": ("permute_dims", reals(), ()),
     "repeat": ("repeat", reals(2, 3), 2),
     "repeat axis": ("repeat", complexes(2, 3, 2), 3, {"axis": 1}),
+    "repeat nothing": ("repeat", reals(2, 0), 3, {"axis": 1}),
     "repeat zero times": ("repeat", reals(2, 3), 0, {"axis": 0}),
     "repeat counts": ("repeat", reals(2, 3), np.asarray([2, 0, 1]), {"axis": -1}),
     "repeat counts flat": ("repeat", reals(2, 2), np.asarray([2, 0, 1, 3])),

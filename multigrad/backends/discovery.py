@@ -7,12 +7,13 @@ On the hot path `backend_of` is one lookup in a dict keyed by the type of the ar
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
 import importlib.util
 import sys
 import threading
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendError, NoDeviceError, RegistrationError
@@ -60,6 +61,9 @@ class BackendInfo:
     dtypes: tuple[str, ...] = ()
     traceback: str = field(default="", repr=False)
 
+
+_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
+           "complex128")
 
 _known: dict[str, Known] = {}
 _lock = threading.RLock()
@@ -145,10 +149,8 @@ def listing(probe: bool = False) -> list[BackendInfo]:
     known = _all()
     if probe:
         for entry in list(known.values()):
-            try:
+            with contextlib.suppress(BackendError):  # it is kept with the entry, or found again below
                 get(entry.spec.name)
-            except BackendError:
-                pass  # kept with the entry, or found again below
     lines = [_line(entry, probe) for entry in known.values()]
     brought = {id(entry.plugin) for entry in known.values()}
     for plugin in hooks.plugins():
@@ -160,12 +162,14 @@ def listing(probe: bool = False) -> list[BackendInfo]:
 
 def foreign_distribution() -> str | None:
     """Say so if the unrelated package `multigrad` of PyPI is installed, or has overwritten files of this one."""
+    from importlib import metadata
+
     from .hooks import DISTRIBUTION
 
     advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
     try:
-        foreign = importlib.metadata.distribution("multigrad")
-    except importlib.metadata.PackageNotFoundError:
+        foreign = metadata.distribution("multigrad")
+    except metadata.PackageNotFoundError:
         foreign = None
     if foreign is not None:
         return (f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in {foreign.locate_file('')}: it and "
@@ -179,17 +183,18 @@ def foreign_distribution() -> str | None:
 def _overwritten(distribution: str) -> str | None:
     import base64
     import hashlib
+    from importlib import metadata
 
     try:
-        files = importlib.metadata.files(distribution) or []
-    except importlib.metadata.PackageNotFoundError:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
         return None
     for file in files:
         if str(file) != "multigrad/__init__.py" or file.hash is None:
             continue
         path = file.locate()
         try:
-            digest = hashlib.new(file.hash.mode, open(path, "rb").read()).digest()
+            digest = hashlib.new(file.hash.mode, Path(str(path)).read_bytes()).digest()
         except (OSError, ValueError):
             return str(path)
         if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value:
@@ -222,7 +227,7 @@ def _add(plugin: Plugin) -> None:
             plugin.fail(f"the backend {spec.name!r} of {plugin.origin} is already that of {other.origin}. Choose another name.")
 
 
-def _unknown(name: str) -> str:
+def _unknown(name: object) -> str:
     from . import hooks
 
     for plugin in hooks.plugins():
@@ -248,7 +253,7 @@ def _load(entry: Known) -> Backend:
             raise BackendError(f"backend {spec.name!r} is known but its library {spec.module!r} is not installed: "
                                f"{spec.install or f'pip install {spec.module}'}")
         try:
-            _accept(entry, resolve(spec.load)())
+            return _accept(entry, resolve(spec.load)())
         except NoDeviceError as error:
             entry.error, entry.traceback = error, traceback.format_exc()
             raise
@@ -257,8 +262,6 @@ def _load(entry: Known) -> Backend:
             entry.error = BackendError(f"backend {spec.name!r} of {entry.origin} is broken: {told}")
             entry.traceback = traceback.format_exc()
             raise entry.error from error
-        assert entry.backend is not None
-        return entry.backend
 
 
 def _installed(module: str) -> bool:
@@ -270,7 +273,7 @@ def _installed(module: str) -> bool:
         return False
 
 
-def _accept(entry: Known, backend: Any) -> None:
+def _accept(entry: Known, backend: Any) -> Backend:
     """Take a backend into use: check that it is one, and that its arrays are nobody else's."""
     spec = entry.spec
     if not isinstance(backend, Backend):
@@ -287,6 +290,7 @@ def _accept(entry: Known, backend: Any) -> None:
     entry.backend = backend
     for t in backend.array_types:
         _by_type[t] = backend
+    return backend
 
 
 def _owner(t: type, entry: Known) -> str | None:
@@ -359,7 +363,8 @@ def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """The devices of a backend and the dtypes on its default device; a failure is told and harms nothing."""
     try:
         devices = tuple(str(d) for d in backend.kernel("devices")(backend.namespace))
-        dtypes = tuple(backend.namespace.__array_namespace_info__().dtypes())
+        found = backend.namespace.__array_namespace_info__().dtypes()
+        dtypes = tuple(name for name in _DTYPES if name in found)
     except Exception as error:
         return (), (), f"the probe failed: {type(error).__name__}: {error}"
     return devices, dtypes, ""
@@ -367,14 +372,16 @@ def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
 
 def _library_version(module: str) -> str:
     """The version of a library, found without importing it, or an empty string."""
+    from importlib import metadata
+
     version = getattr(sys.modules.get(module), "__version__", None)
     if isinstance(version, str):
         return version
     try:
-        return importlib.metadata.version(module)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(module)
+    except metadata.PackageNotFoundError:
         pass
     # The distribution may have another name than the module (cupy-cuda12x): a slower search, by the files of each.
-    for distribution in importlib.metadata.packages_distributions().get(module, ()):
-        return importlib.metadata.version(distribution)
+    for distribution in metadata.packages_distributions().get(module, ()):
+        return metadata.version(distribution)
     return ""

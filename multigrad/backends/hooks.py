@@ -18,19 +18,21 @@ its own plugins are taken from the list below, so that the tree works as it stan
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import sys
 import threading
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from .. import registry
 from .spec import BackendSpec
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint  # imported where it is needed: it costs as much as all of multigrad
 
 GROUP = "multigrad"
 DISTRIBUTION = "multigrad-array"
@@ -126,19 +128,21 @@ def _discover() -> None:
         _found = True
 
 
-def _entry_points() -> list[tuple[importlib.metadata.EntryPoint, str, str]]:
+def _entry_points() -> list[tuple[EntryPoint, str, str]]:
+    from importlib.metadata import EntryPoint, entry_points
+
     found = []
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in entry_points(group=GROUP):
         dist = point.dist
         found.append((point, dist.name if dist else "?", dist.version if dist else ""))
     present = {point.value for point, _, _ in found}
     for name, target in BUILTIN.items():
         if target not in present:
-            found.append((importlib.metadata.EntryPoint(name, target, GROUP), DISTRIBUTION, "(not installed)"))
+            found.append((EntryPoint(name, target, GROUP), DISTRIBUTION, "(not installed)"))
     return sorted(found, key=lambda f: (f[0].value not in BUILTIN.values(), f[1], f[0].name))
 
 
-def _import(point: importlib.metadata.EntryPoint, distribution: str, version: str) -> Plugin:
+def _import(point: EntryPoint, distribution: str, version: str) -> Plugin:
     plugin = Plugin(point.name, point.value, distribution, version)
     if plugin.blocked:
         return plugin
@@ -224,23 +228,25 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
 
 def load_operations() -> None:
     """Let every plugin declare its operations, once. Of a plugin that fails on the way, no operation stays."""
+    if not _operations_loaded:
+        found = plugins()
+        with _lock:
+            _declare(found)
+
+
+def _declare(found: list[Plugin]) -> None:
     global _operations_loaded
     if _operations_loaded:
         return
-    found = plugins()
-    with _lock:
-        if _operations_loaded:
-            return
-        # Set first: a plugin's hook may call multigrad, which asks again.
-        _operations_loaded = True
-        for plugin in found:
-            before, failed = dict(registry.OPS), plugin.error
-            for op in items_of(plugin, "multigrad_operations", registry.Op):
-                if registry.OPS.get(op.name) is not op:
-                    plugin.fail(f"{plugin.origin} returned the operation {op.name!r}, which is not in the table: "
-                                "declare it with the functions of multigrad.registry.")
-            if plugin.error != failed:
-                _restore(before)
+    _operations_loaded = True  # set first: a plugin's hook may call multigrad, which asks again
+    for plugin in found:
+        before, failed = dict(registry.OPS), plugin.error
+        for op in items_of(plugin, "multigrad_operations", registry.Op):
+            if registry.OPS.get(op.name) is not op:
+                plugin.fail(f"{plugin.origin} returned the operation {op.name!r}, which is not in the table: "
+                            "declare it with the functions of multigrad.registry.")
+        if plugin.error != failed:
+            _restore(before)
 
 
 def _restore(before: dict[str, registry.Op]) -> None:
@@ -268,7 +274,7 @@ def load_samples() -> dict[str, Any]:
             plugin.fail(f"{plugin.origin} returned {result!r} from multigrad_samples: return {{operation: generator}}.")
             continue
         for name, target in result.items():
-            if not isinstance(name, str) or not (callable(target) or isinstance(target, str) and ":" in target):
+            if not isinstance(name, str) or not (callable(target) or (isinstance(target, str) and ":" in target)):
                 plugin.fail(f"{plugin.origin} returned the sample {name!r}: {target!r}; a sample is a function or 'module:name'.")
             elif name in samples:
                 plugin.fail(f"{plugin.origin} returned samples for {name!r}, which already has those of {owners[name].origin}.")

@@ -6,6 +6,8 @@ A backend overrides what its library does better; one without any kernel is comp
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,9 @@ def own(xp: Any, g: Any, like: Any) -> Any:
 
     What becomes a leaf's `.grad` passes through here, since later gradients are added to it in place. Where arrays are
     immutable, `g` itself will do. `like` is None when the leaf is gone.
+
+    A backend may return `g` itself if nobody else refers to it (see SOLE_OWNER). So the caller gives `g` up with the call,
+    and holds it in exactly one local variable; a caller with more references gets a copy, one without any would be unsafe.
     """
     return xp.asarray(g, copy=True)
 
@@ -34,6 +39,14 @@ def device(xp: Any, x: Any) -> Any:
     return getattr(x, "device", None)
 
 
+def order(xp: Any, x: Any) -> str | None:
+    """Say how the last two axes of `x` lie in memory: "C" by rows, "F" by columns, None if unknown or neither.
+
+    Rules read it as `<array>_order`, to make a gradient in the memory order of its argument.
+    """
+    return None
+
+
 def write(xp: Any, x: Any, value: Any) -> Any:
     """Give `x` the values of `value`, of the same shape and dtype, and return the array that now holds them."""
     x[...] = value
@@ -50,5 +63,21 @@ def synchronize(xp: Any, x: Any) -> None:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, constant, device, devices, write, synchronize)
+    f.__name__: f for f in (own, place, constant, device, devices, order, write, synchronize)
 }
+
+
+def _count_references(xp: Any, g: Any, like: Any) -> int:
+    return sys.getrefcount(g)
+
+
+def _calibrate() -> int:
+    if not hasattr(sys, "getrefcount") or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return -1  # a count proves nothing there
+    g = object()
+    return _count_references(None, g, None)
+
+
+SOLE_OWNER = _calibrate()
+"""What `sys.getrefcount(g)` says inside `own` when its caller's local variable is the only reference to `g`, by this
+interpreter's way of counting. No count is as low where interpreters do not count references, or not at once."""

@@ -10,13 +10,11 @@ from typing import Any
 
 from ..errors import GradientError
 from . import grad_mode, level
-from .dispatch import innermost
-from .element import Host
-from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, Pick, check_versions, last_write, tick
+from .dispatch import innermost, is_array
+from .graph import FREED, AccumulateGrad, MultiNode, Node, Pick, check_versions, last_write, tick
 from .hooks import run_hooks, run_post_accumulate
 from .level import Layer
-from .rules import conform_gradient
-from .tensor import LayeredTensor, Tensor, View, _new, element_of, wrap, wrap_at
+from .tensor import LayeredTensor, Tensor, _new, element_of, wrap, wrap_at
 
 _accumulating = threading.Lock()
 
@@ -51,6 +49,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """Run the pass: highest number first, each node once, its gradient summed over all its uses."""
     keep, targets, needed = p.keep, p.targets, p.needed
     raw = p.raw
+    found: Any = None
+    gradient: Any
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
@@ -62,7 +62,12 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         while True:  # follow the chain as long as the next node to run is a parent of this one
             kind = type(node)
             if kind is not Node:
-                g, go_on = _special(node, kind, g, p, heap, buffers, owned)
+                box = [g]  # the only reference: a leaf may keep what nobody else holds
+                g = found = gradient = None
+                if kind is AccumulateGrad and targets is None and not node.extra.hooks:
+                    accumulate(node, box, p)  # type: ignore[arg-type]
+                    break
+                g, go_on = _special(node, kind, box, p, heap, buffers)
                 if not go_on:
                     break
             elif targets is not None and node in targets:
@@ -78,8 +83,6 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
-            if kind is not Node and kind is not MultiNode:
-                found = _after(node, found, g, p)
             parents = node.next
             if rule.single:
                 if found is None or (needed is not None and parents not in needed):
@@ -111,24 +114,23 @@ def _deliver(node: Node, g: Any, heap: list[Any], buffers: dict[Node, Any], owne
         owned.add(node)
 
 
-def _special(node: Node, kind: type, g: Any, p: Pass, heap: list[Any], buffers: dict[Node, Any], owned: set[Node]) -> tuple[Any, bool]:
+def _special(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> tuple[Any, bool]:
     """What comes before a node that is no plain Node; says whether its rule runs now."""
     if kind is not MultiNode and (node.extra.hooks or node.extra.retain):
-        g = run_hooks(node, g, p)
+        box[0] = run_hooks(node, box[0], p)
     if p.targets is not None and node in p.targets:
-        p.targets[node] = g
+        p.targets[node] = box[0]
         if not p.through and (p.needed is None or not _leads_on(node, p.needed)):
-            return g, False
+            return None, False
     if kind is AccumulateGrad:
-        if p.targets is None or p.through and node not in p.targets:
-            accumulate(node, g, p)  # type: ignore[arg-type]
-        return g, False
+        if p.targets is None or (p.through and node not in p.targets):
+            accumulate(node, box, p)  # type: ignore[arg-type]
+        return None, False
+    g = box[0]
     if kind is Pick:
         _collect(node, g, heap, buffers, p)  # type: ignore[arg-type]
-        return g, False
-    if kind is MultiNode:
-        return tuple(g), True
-    return g, True
+        return None, False
+    return (tuple(g) if kind is MultiNode else g), True
 
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
@@ -146,10 +148,6 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any], p: P
         heappush(heap, (-node.seq, node))
     before = buffers[node][pick.number]
     buffers[node][pick.number] = g if before is None else before + g
-
-
-def _after(node: Node, found: Any, g: Any, p: Pass) -> Any:
-    return found
 
 
 def _lifted(node: Node, g: Any, p: Pass) -> Any:
@@ -201,20 +199,22 @@ def _lift(node: Node, value: Any, source: Any, p: Pass) -> Any:
     t = wrap_at(p.like, value)
     kind, number = source
     if kind == "out":
-        t._node = node.pick(number) if isinstance(node, MultiNode) else node
+        if t._elem.floating:  # indices among the outputs are constants
+            t._node = node.pick(number) if isinstance(node, MultiNode) else node
     elif number is not None:
         t._node = node.next[number] if isinstance(node.next, tuple) else node.next
     return t
 
 
-def accumulate(node: AccumulateGrad, g: Any, p: Pass) -> None:
-    """Add a gradient to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded."""
+def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
+    """Add the gradient in `box` to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded."""
     leaf = node.tensor()
     if leaf is None or not node.enabled:
         return
     with _accumulating:
         before = node.cell.grad
-        if p.create or isinstance(g, Layer) or type(leaf) is LayeredTensor:
+        if p.create or isinstance(box[0], Layer) or type(leaf) is LayeredTensor:
+            g = box[0]
             given = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
             if before is None:
                 node.cell.grad = given
@@ -226,9 +226,9 @@ def accumulate(node: AccumulateGrad, g: Any, p: Pass) -> None:
         else:
             host = leaf._elem.host
             if before is None:
-                node.cell.grad = _plain(host.own(host.xp, g, leaf._array), leaf)
+                node.cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
             else:
-                _add_in_place(before, g, host)
+                _add_in_place(before, box.pop())
     if node.extra.post_accumulate:
         run_post_accumulate(node, leaf)
 
@@ -242,7 +242,7 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
     return t
 
 
-def _add_in_place(before: Tensor, g: Any, host: Host) -> None:
+def _add_in_place(before: Tensor, g: Any) -> None:
     before._check()
     total = before._array
     total += g
@@ -255,7 +255,7 @@ def _add_in_place(before: Tensor, g: Any, host: Host) -> None:
 
 
 def _sequence(x: Any) -> list[Any]:
-    return [x] if isinstance(x, Tensor) or x is None or not isinstance(x, Iterable) else list(x)
+    return [x] if x is None or is_array(x) or not isinstance(x, Iterable) else list(x)
 
 
 def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tuple[Node, Any]], Tensor]:
@@ -274,7 +274,7 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
     for i, (t, g) in enumerate(zip(outputs, grads, strict=True)):
         if t._level != top._level:
             raise GradientError(f"element {i} of tensors belongs to another transformation than the other outputs; differentiate them apart")
-        value = _seed(t) if g is None else check_gradient(t, g, i)
+        value = seed(t) if g is None else check_gradient(t, g, i)
         if create:
             value = value if isinstance(value, Layer) and value._level >= t._level else wrap_at(t, value)
         elif isinstance(value, Tensor) and value._level == t._level:
@@ -283,7 +283,7 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
     return roots, top
 
 
-def _seed(t: Tensor) -> Any:
+def seed(t: Tensor) -> Any:
     """The implicit gradient 1 of a real scalar."""
     if t.size != 1:
         raise GradientError("grad can be implicitly created only for scalar outputs")
@@ -351,21 +351,22 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
     if wanted is None:
         _refuse_outer(roots, top)
-        _run(roots, p)
+        run_pass(roots, p)
         return
     for t in wanted:
         t.retain_grad()
     p.targets = {t._node: None for t in wanted}
-    p.needed = survey(roots, p.targets)
-    _run(roots, p)
+    run_pass(roots, p)
     for node, g in p.targets.items():
         if g is not None and type(node) is AccumulateGrad:
-            accumulate(node, g, p)
+            accumulate(node, [g], p)
 
 
-def _run(roots: list[tuple[Node, Any]], p: Pass) -> None:
+def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
-    variable = p.like._run.grad_mode if type(p.like) is LayeredTensor else grad_mode._base
+    if p.targets is not None and p.needed is None and not p.through:
+        p.needed = survey(roots, p.targets)
+    variable = p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base
     before = variable.get()
     variable.set(p.create)
     try:
@@ -454,8 +455,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             raise GradientError("One of the differentiated Tensors does not require grad")
     keep = create_graph if retain_graph is None else retain_graph
     p = Pass(top, keep, create_graph, {t._node: None for t in wanted if t._node is not None}, others=not only_inputs)
-    p.needed = None if not only_inputs else survey(roots, p.targets or {})
-    _run(roots, p)
+    run_pass(roots, p)
     return tuple(_result(t, p, i, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
 
 
@@ -478,5 +478,3 @@ def _result(t: Tensor, p: Pass, i: int, allow_unused: bool, materialize: bool) -
         g = host.place(host.xp, g, innermost(t))
     return wrap_at(t, g)
 
-
-_ = (HookedNode, View, conform_gradient)

@@ -6,6 +6,7 @@ and falls back to it. Argument values travel as one tuple in the order of the op
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ from . import grad_mode
 from .element import SCALARS, Element, Host, common_host, host_of
 from .graph import MultiNode, Node, tick
 from .level import Layer
-from .rules import array_index, caller, pullback, saved_values
+from .rules import array_index, caller, positions, pullback, saved_values
 from .tensor import LayeredTensor, Tensor, View, wrap, wrap_new
 
 
@@ -26,8 +27,19 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
-        return resolve_composite(op)(_host_of_layer(top).bound, *values)
+        return _named(op, resolve_composite(op)(_host_of_layer(top).bound, *values))
     return type(top)._apply(op, values, top)
+
+
+def _named(op: Op, result: Any) -> Any:
+    """The outputs of a composite operation as a named tuple, where the standard names them."""
+    return result_type(op)(*result) if op.outputs and type(result) is tuple else result
+
+
+@lru_cache(maxsize=None)
+def result_type(op: Op) -> Any:
+    """The named tuple of an operation with several outputs."""
+    return namedtuple(f"{op.name.rpartition('.')[2]}_result", op.outputs or ())  # type: ignore[misc]
 
 
 @lru_cache(maxsize=None)
@@ -86,26 +98,42 @@ def raw_function(host: Host, name: str) -> Callable[..., Any]:
 def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
     """Run `op` where the highest level among its arguments is that of the Tensor `top`."""
     reach = top._level
+    host: Host = top._elem.host
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
     cells: list[Any] = []
+    pure = True  # all raw arrays are of one host
+    deep = False  # some value is a layer of a lower level
     for role, value in zip(op.roles.values(), values, strict=True):
-        if role == "arrays" or (role == "plain" and type(value) is tuple):
+        if isinstance(value, Tensor) and value._level == reach:
+            if value._born is not None:
+                value._check()
+            x = value._array
+            edges.append(value._node)
+            cells.append(value._cell)
+            pure = pure and value._elem.host is host
+            deep = deep or isinstance(x, Layer)
+        elif role == "arrays" or type(value) is tuple:
             parts = [_unwrap(v, reach) for v in value]
-            inner.append(tuple(p[0] for p in parts))
+            x = tuple(p[0] for p in parts)
             edges.append(tuple(p[1] for p in parts))
             cells.append(tuple(p[2] for p in parts))
+            pure = pure and role != "arrays"
+            deep = deep or any(isinstance(v, Layer) for v in x)
         else:
-            x, node, cell = _unwrap(value, reach)
-            inner.append(x)
-            edges.append(node)
-            cells.append(cell)
-    innermost = [x for x in _candidates(op, inner)]
-    if any(isinstance(x, Layer) for x in innermost):
+            x = value
+            edges.append(None)
+            cells.append(None)
+            if role == "array" and type(x) not in SCALARS and x is not None:
+                pure = False
+                deep = deep or isinstance(x, Layer)
+        inner.append(x)
+    if deep:
         ans = general(op, tuple(inner))
     else:
-        host = common_host(op.name, innermost) or top._elem.host
-        inner = [_plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+        if not pure:
+            host = common_host(op.name, _candidates(op, inner)) or host
+            inner = [_plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
         ans = run_raw(op, inner, host)
     return record(op, inner, edges, cells, ans, top, values)
 
@@ -133,32 +161,38 @@ def operate(op: Op, values: tuple[Any, ...]) -> Any:
 
 
 def _plain_scalars(x: Any, host: Host) -> Any:
-    """A scalar of another library (np.float64) is a Python scalar here."""
+    """A scalar of another library (np.float64) is a Python scalar here; what is no array at all is refused."""
     if type(x) in SCALARS or x is None:
         return x
     other = host_of(x)
-    return x.item() if other is not None and other is not host and isinstance(x, other.scalars) else x
+    if other is None:
+        raise TypeError(f"expected an array, a Tensor or a Python scalar, got {type(x).__module__}.{type(x).__qualname__}. "
+                        "Wrap lists with multigrad.asarray.")
+    return x.item() if other is not host and isinstance(x, other.scalars) else x
 
 
 def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, top: Tensor,
            values: Sequence[Any]) -> Any:
     """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to an argument."""
-    several = op.outputs != ()
-    outs = tuple(ans) if several else (ans,)
-    needs = needs_of(op, edges) if op.kind != "nondifferentiable" and recording_at(top) else ()
-    bases = _bases(op, values, len(outs))
-    tensors = [wrap_like(top, x, base) if is_array(x) else x for x, base in zip(outs, bases, strict=True)]
-    wanted = any(any(n) if isinstance(n, tuple) else n for n in needs)
-    if wanted and any(isinstance(t, Tensor) and t._elem.floating for t in tensors):
+    recorded = op.kind != "nondifferentiable" and recording_at(top)
+    if op.outputs == ():
+        if not is_array(ans):
+            return ans
+        base = values[0] if op.view and (op.name != "getitem" or is_basic_key(values[1])) else None
+        t = wrap_like(top, ans, base)
+        if recorded and t._elem.floating and (needs := needs_of(op, edges)) is not None:
+            _attach(op, needs, inner, edges, cells, ans, [t])
+        return t
+    outs = tuple(ans)
+    tensors = [wrap_like(top, x, base) if is_array(x) else x for x, base in zip(outs, _bases(op, values, len(outs)), strict=True)]
+    if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
         _attach(op, needs, inner, edges, cells, ans, tensors)
-    if not several:
-        return tensors[0]
     return _same_structure(ans, tensors)
 
 
 def _bases(op: Op, values: Sequence[Any], n: int) -> Sequence[Any]:
     """Of which argument each output may be a view: the first, or of a list the one at the output's place."""
-    if not op.view or (op.name == "getitem" and not is_basic_key(values[1])):
+    if not op.view:
         return (None,) * n
     first = values[0]
     return tuple(first) if type(first) is tuple else (first,) * n
@@ -216,12 +250,19 @@ class _Frozen(dict[str, Any]):
 
 
 def needs_of(op: Op, edges: Sequence[Any]) -> Any:
-    """Which array arguments want a gradient: those that have a node."""
+    """Which array arguments want a gradient: those that have a node. None if none does."""
     found = []
+    wanted = False
     for i in array_index(op).values():
         e = edges[i]
-        found.append(tuple(n is not None for n in e) if type(e) is tuple else e is not None)
-    return tuple(found)
+        if type(e) is tuple:
+            needs = tuple(n is not None for n in e)
+            wanted = wanted or any(needs)
+            found.append(needs)
+        else:
+            wanted = wanted or e is not None
+            found.append(e is not None)
+    return tuple(found) if wanted else None
 
 
 def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
@@ -235,15 +276,15 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
 
 
 def _as_saved(op: Op, name: str, value: Any, elem: Element, like: Tensor) -> Any:
-    """A saved Python scalar becomes a 0-d array of the result's dtype and device."""
-    if type(value) in SCALARS and op.roles.get(name) == "array":
+    """A saved Python scalar becomes a 0-d array of the result's dtype and device, if it is an argument with a rule."""
+    if type(value) in SCALARS and op.roles.get(name) == "array" and (isinstance(op.vjp, registry.Rule) or name in op.vjp):
         x = innermost(like)
         return elem.host.constant(elem.host.xp, value, elem.dtype, elem.host.device(elem.host.xp, x))
     return value
 
 
 def _cells_of(op: Op, rule: Any, cells: Sequence[Any], tensors: list[Any]) -> Any:
-    position = {p: i for i, p in enumerate(op.roles)}
+    position = positions(op)
     found: list[Any] = []
     for name, source in zip(rule.plan, rule.sources, strict=True):
         if source is None:
@@ -294,7 +335,7 @@ def wrap_like(top: Tensor, x: Any, base: Any = None) -> Tensor:
 def recording_at(top: Tensor) -> bool:
     """Whether the level of `top` records now."""
     if type(top) is LayeredTensor:
-        return top._run.grad_mode.get()
+        return top._run.records(top._level)
     return grad_mode.recording()
 
 

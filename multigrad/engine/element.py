@@ -26,7 +26,7 @@ on_first_use: Callable[[], None]
 class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
-    __slots__ = ("_bound", "backend", "constant", "device", "elements", "mutable", "name", "own", "place", "scalars", "write", "xp")
+    __slots__ = ("_bound", "backend", "constant", "device", "elements", "mutable", "name", "order", "own", "place", "scalars", "write", "xp")
 
     def __init__(self, backend: Backend) -> None:
         on_first_use()
@@ -37,6 +37,7 @@ class Host:
         self.scalars = backend.scalar_types
         self.mutable = backend.capabilities.mutable
         self.elements: dict[Any, Element] = {}
+        self.order: Callable[..., Any] = backend.kernel("order")
         self.own: Callable[..., Any] = backend.kernel("own")
         self.place: Callable[..., Any] = backend.kernel("place")
         self.constant: Callable[..., Any] = backend.kernel("constant")

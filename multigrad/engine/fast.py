@@ -23,7 +23,7 @@ from .tensor import Tensor, View
 class Plan:
     """What the hot path of one operation needs for one element type."""
 
-    __slots__ = ("constant", "fn", "host", "out", "r1", "r12", "r2", "xp")
+    __slots__ = ("b1", "b12", "b2", "constant", "fn", "host", "out", "r1", "r12", "r2", "xp")
 
     def __init__(self, op: Op, elem: Element, out: Element) -> None:
         self.host = elem.host
@@ -31,19 +31,18 @@ class Plan:
         self.fn = raw_function(elem.host, op.name)
         self.out = out
         self.constant = elem.host.backend.kernels.get("constant") if elem.floating else None
-        self.r1: Pullback | None = None
-        self.r2: Pullback | None = None
-        self.r12: Pullback | None = None
         if elem.floating and op.kind != "nondifferentiable":
-            patterns: list[Needs] = [(True,)] if len(op.arrays) == 1 else [(True, False), (False, True), (True, True)]
             overrides = backend_rules(op, elem.host) if op.name in elem.host.backend.rules else None
-            made = [pullback(op, needs, out.complex, conforms(op), overrides) for needs in patterns]
-            self.r1, self.r2, self.r12 = (made + [None, None])[:3]  # type: ignore[list-item]
 
+            def rule(needs: Needs, conform: bool) -> Pullback:
+                return pullback(op, needs, out.complex, conform, overrides)
 
-def conforms(op: Op) -> bool:
-    """Whether gradients of the hot path must be given the argument's shape: batch axes of products may broadcast."""
-    return len(op.arrays) == 2 and op.kind != "elementwise"
+            if len(op.arrays) == 1:
+                self.r1 = rule((True,), op.kind != "elementwise")
+            else:
+                if op.kind == "elementwise":
+                    self.r1, self.r2, self.r12 = rule((True, False), False), rule((False, True), False), rule((True, True), False)
+                self.b1, self.b2, self.b12 = rule((True, False), True), rule((False, True), True), rule((True, True), True)
 
 
 def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
@@ -66,14 +65,15 @@ def forget() -> None:
         plans.clear()
 
 
-def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False) -> Callable[..., Any]:
+def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,
+                  key_is_plain: bool = False) -> Callable[..., Any]:
     """Write the function of an operation.
 
     reflected  with its two arguments exchanged, for `__radd__` and its kin
     method     keyword-only parameters may be given by position, too
     operator   what is no array is left to the other operand: NotImplemented
     """
-    text = "\n".join(_function_lines(op, reflected, method))
+    text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
     plans: dict[Element, Any] = {}
     _caches.append(plans)
     scope: dict[str, Any] = {"Tensor": Tensor, "View": View, "Node": Node, "new": object.__new__, "general": operate if operator else general, "op": op,
@@ -89,12 +89,14 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     return function
 
 
-def _function_lines(op: Op, reflected: bool, method: bool) -> Iterator[str]:
+def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
     yield f"def function({_parameters(op, reflected, method)}):"
     arrays = op.arrays
     first = names[: len(arrays)] == list(arrays) and all(op.signature.parameters[a].default is inspect.Parameter.empty for a in arrays)
-    if first and op.outputs == () and op.kind != "composite" and "arrays" not in op.roles.values():
+    # An indexing key may hold Tensors anywhere, which only the general path takes out; `key_is_plain` says that it does not.
+    hidden = "key" in names and not key_is_plain
+    if first and op.outputs == () and op.kind != "composite" and "arrays" not in op.roles.values() and not hidden:
         dtype = op.signature.parameters.get("dtype")
         if dtype is None or dtype.default is None:
             if len(arrays) == 1:
@@ -127,9 +129,11 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
 def _unary_lines(op: Op) -> Iterator[str]:
     x = op.arrays[0]
     call = _call(op, {x: "a"})
-    guard = " and dtype is None" if "dtype" in op.roles else ""
+    guard = "".join(f" and type({p.name}) is not Tensor" for p in op.signature.parameters.values()
+                    if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and not (op.name == "getitem"))
+    guard += " and dtype is None" if "dtype" in op.roles else ""
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
-    yield f"    if type({x}) is Tensor{guard}:"
+    yield f"    if {_plain(x)}{guard}:"
     yield f"        e = {x}._elem"
     yield "        p = plans.get(e)"
     yield "        if p:"
@@ -144,52 +148,63 @@ def _unary_lines(op: Op) -> Iterator[str]:
         yield "            if n is None or not recording():"
         yield "                t._node = None"
         yield "                return t"
-        yield from _node_lines(op, (True,), "            ", "p.r1", "n", {x: "a"})
+        yield from _node_lines(op, (True,), "            ", "p.r1", "n", {x: "a"}, conform=op.kind != "elementwise")
     yield "        if p is None:"
     yield f"            return learn(op, plans, e, general(op, {values}))"
 
 
 def _binary_lines(op: Op) -> Iterator[str]:
     x1, x2 = op.arrays
-    local = {x1: "a", x2: "b"}
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
-    shapes = op.kind == "elementwise" or op.chapter == "elementwise"
-    yield f"    if type({x1}) is Tensor:"
+    yield f"    if {_plain(x1)}:"
     yield f"        e = {x1}._elem"
-    yield f"        if type({x2}) is Tensor:"
+    yield f"        if {_plain(x2)}:"
     yield f"            if {x2}._elem is e:"
     yield "                p = plans.get(e)"
     yield "                if p:"
     yield f"                    a = {x1}._array"
     yield f"                    b = {x2}._array"
-    pad = "                    "
-    if shapes:
-        yield f"{pad}if a.shape == b.shape:"
-        pad += "    "
-    yield f"{pad}y = {_call(op, local)}"
-    yield from _tensor_lines(op, pad, x1)
-    if op.kind == "nondifferentiable":
-        yield f"{pad}t._node = None"
-        yield f"{pad}return t"
-    else:
-        yield f"{pad}n1 = {x1}._node"
-        yield f"{pad}n2 = {x2}._node"
-        yield f"{pad}if (n1 is None and n2 is None) or not recording():"
-        yield f"{pad}    t._node = None"
-        yield f"{pad}    return t"
-        yield f"{pad}if n2 is None:"
-        yield from _node_lines(op, (True, False), pad + "    ", "p.r1", "n1", local)
-        yield f"{pad}if n1 is None:"
-        yield from _node_lines(op, (False, True), pad + "    ", "p.r2", "n2", local)
-        yield from _node_lines(op, (True, True), pad, "p.r12", "(n1, n2)", local)
+    yield f"                    y = {_call(op, {x1: 'a', x2: 'b'})}"
+    yield from _tensor_lines(op, "                    ", x1)
+    yield from _record_lines(op, x1, x2, "                    ")
     yield "                elif p is None:"
     yield f"                    return learn(op, plans, e, general(op, {values}))"
     if op.kind == "elementwise":
         yield f"        elif type({x2}) is float or type({x2}) is int:"
         yield from _scalar_lines(op, x1, x2, (True, False), "p.r1")
-        yield f"    elif type({x2}) is Tensor and (type({x1}) is float or type({x1}) is int):"
+        yield f"    elif {_plain(x2)} and (type({x1}) is float or type({x1}) is int):"
         yield f"        e = {x2}._elem"
         yield from _scalar_lines(op, x2, x1, (False, True), "p.r2", "        ")
+
+
+def _plain(x: str) -> str:
+    """The test for a Tensor of the base level: no subclass but a view of memory that was not written since."""
+    return f"(type({x}) is Tensor or type({x}) is View and len({x}._cell) == {x}._born)"
+
+
+def _record_lines(op: Op, x1: str, x2: str, pad: str) -> Iterator[str]:
+    """Record a function of two arrays: elementwise ones of equal shapes need not have their gradients summed over axes."""
+    if op.kind == "nondifferentiable":
+        yield f"{pad}t._node = None"
+        yield f"{pad}return t"
+        return
+    local = {x1: "a", x2: "b"}
+    yield f"{pad}n1 = {x1}._node"
+    yield f"{pad}n2 = {x2}._node"
+    yield f"{pad}if (n1 is None and n2 is None) or not recording():"
+    yield f"{pad}    t._node = None"
+    yield f"{pad}    return t"
+    for conform in ((False, True) if op.kind == "elementwise" else (True,)):
+        inner = pad
+        if not conform:
+            yield f"{pad}if a.shape == b.shape:"
+            inner = pad + "    "
+        rules = "b" if conform else "r"
+        yield f"{inner}if n2 is None:"
+        yield from _node_lines(op, (True, False), inner + "    ", f"p.{rules}1", "n1", local, conform=conform)
+        yield f"{inner}if n1 is None:"
+        yield from _node_lines(op, (False, True), inner + "    ", f"p.{rules}2", "n2", local, conform=conform)
+        yield from _node_lines(op, (True, True), inner, f"p.{rules}12", "(n1, n2)", local, conform=conform)
 
 
 def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str = "            ") -> Iterator[str]:
@@ -206,6 +221,8 @@ def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str
     yield f"{pad}        t._node = None"
     yield f"{pad}        return t"
     yield from _node_lines(op, needs, pad + "    ", rule, "n", {x: "a", scalar: "b"}, scalar)
+    yield f"{pad}if p is None and e.floating:"
+    yield f"{pad}    return learn(op, plans, e, general(op, ({''.join(f'{n}, ' for n in op.roles)})))"
 
 
 def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
@@ -221,8 +238,9 @@ def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
         yield f"{pad}t._cell = c = []"
 
 
-def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "") -> Iterator[str]:
-    plan = pullback(op, needs, False, conforms(op))
+def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "",
+                conform: bool = False) -> Iterator[str]:
+    plan = pullback(op, needs, False, conform)
     saved = "".join(_saved_text(op, name, local) + ", " for name in plan.plan)
     cells = [_cell_text(op, name, scalar) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
     if all(c == "()" for c in cells):
@@ -245,8 +263,8 @@ def _saved_text(op: Op, name: str, local: dict[str, str]) -> str:
     argument, _, what = name.rpartition("_")
     assert what in METADATA, name
     array = local[argument]
-    if what == "device":
-        return f"p.host.device(p.xp, {array})"
+    if what in ("device", "order"):
+        return f"p.host.{what}(p.xp, {array})"
     return f"{array}.{what}"
 
 

@@ -31,15 +31,25 @@ class Layer:
 
 
 class Run:
-    """One transformation that is running, or has run."""
+    """One transformation that is running, or has run.
 
-    __slots__ = ("finished", "grad_mode", "name", "number")
+    grad_mode  whether its two levels record, its own and that of Tensors created inside it
+    inner      whether the latter does: off during an ordinary backward pass over such Tensors, which must not keep the
+               transformation itself from seeing what the pass computes
+    """
+
+    __slots__ = ("finished", "grad_mode", "inner", "name", "number")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.number = next(_numbers)
         self.grad_mode: ContextVar[bool] = ContextVar(f"multigrad.grad_mode.{self.number}", default=True)
+        self.inner: ContextVar[bool] = ContextVar(f"multigrad.inner.{self.number}", default=True)
         self.finished = False
+
+    def records(self, level: int) -> bool:
+        """Whether a level of this transformation records now."""
+        return self.grad_mode.get() and (level == self.own_level or self.inner.get())
 
     @property
     def own_level(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..errors import MissingRuleError
 from ..registry import METADATA, Op, Rule
+from .element import host_of
 
 Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
@@ -60,6 +61,13 @@ def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     return g if g.shape == shape else xp.reshape(g, shape) if extra else xp.broadcast_to(g, shape)
 
 
+@lru_cache(maxsize=None)
+def positions(op: Op) -> dict[str, int]:
+    """The position of each parameter."""
+    return {p: i for i, p in enumerate(op.roles)}
+
+
+@lru_cache(maxsize=None)
 def array_index(op: Op) -> dict[str, int]:
     """The position of each array parameter among all parameters."""
     return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
@@ -190,7 +198,7 @@ def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
 
 def saved_values(op: Op, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
     """Pick what `plan` names from the argument values and the output."""
-    position = {p: i for i, p in enumerate(op.roles)}
+    position = positions(op)
     return tuple(_saved_value(op, name, position, values, ans) for name in plan)
 
 
@@ -205,7 +213,14 @@ def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[A
     assert what in METADATA, name
     value = values[position[argument]]
     if op.roles[argument] == "arrays":
-        return tuple(getattr(v, what, None) for v in value)
+        return tuple(_metadata(v, what) for v in value)
+    return _metadata(value, what)
+
+
+def _metadata(value: Any, what: str) -> Any:
+    if what in ("order", "device") and value is not None:
+        host = host_of(value)
+        return getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)
     return getattr(value, what, None)
 
 
@@ -244,13 +259,13 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
     assert op.jvp is not None and callable(op.jvp.fn)
     given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
-    position = {p: i for i, p in enumerate(op.roles)}
+    position = positions(op)
     return op.jvp.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in op.jvp.takes))
 
 
 def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
     assert not isinstance(op.vjp, Rule)
-    position = {p: i for i, p in enumerate(op.roles)}
+    position = positions(op)
     total = None
     for argument, t in zip(op.arrays, tangents, strict=True):
         if t is None:

@@ -1,1 +1,7 @@
-"""Transformations of functions over raw arrays, Tensors and nested structures of them."""
+"""Transformations of functions over raw arrays, Tensors and nested structures of them. Raw arrays in, raw arrays out."""
+
+from __future__ import annotations
+
+from .reverse import grad, value_and_grad, vjp
+
+__all__ = ["grad", "value_and_grad", "vjp"]

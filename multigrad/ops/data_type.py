@@ -8,8 +8,9 @@ from ..registry import linear, nondifferentiable
 linear("astype(x, dtype: plain, /, *, copy=True, device=None)", doc="Convert to another dtype.",
        x=lambda xp, g, device, x_device: g if device is None else xp.asarray(g, device=x_device))
 
-nondifferentiable("can_cast(from_, to: plain, /)", doc="Whether a dtype, or that of an array, can be cast to another without loss of kind.")
-nondifferentiable("finfo(type, /)", doc="The limits of a floating-point dtype.")
-nondifferentiable("iinfo(type, /)", doc="The limits of an integer dtype.")
+nondifferentiable("can_cast(from_: plain, to: plain, /)",
+                  doc="Whether a dtype, or that of an array, can be cast to another without loss of kind.")
+nondifferentiable("finfo(type: plain, /)", doc="The limits of a floating-point dtype.")
+nondifferentiable("iinfo(type: plain, /)", doc="The limits of an integer dtype.")
 nondifferentiable("isdtype(dtype, kind)", doc="Whether a dtype is of a kind.")
 nondifferentiable("result_type(*arrays_and_dtypes)", doc="The dtype that the arguments promote to.")

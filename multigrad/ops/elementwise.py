@@ -21,12 +21,6 @@ def _is_complex(xp: Any, x: Any) -> bool:
     return bool(xp.isdtype(x.dtype, "complex floating"))
 
 
-def _one_minus_square(xp: Any, x: Any) -> Any:
-    """1 - x**2. Real: without cancellation near 1. Complex: `1 - ...` would lose the sign of a zero imaginary part, and
-    with it the side of the branch cut that the square root is to be taken on."""
-    return -(x * x - 1) if _is_complex(xp, x) else (1 - x) * (1 + x)
-
-
 def _unit(xp: Any, x: Any, r: Any) -> Any:
     """x / r, but 0 to every order where r is 0."""
     return x / xp.where(r == 0, INF, r)
@@ -48,12 +42,15 @@ elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans), doc="The principal
 
 def pow_x1_partial(xp: Any, x1: Any, x2: Any) -> Any:
     """x2 * x1**(x2 - 1), which is 0 for x2 = 0 even where x1 is 0, infinite or nan."""
-    zero = x2 == 0
-    if x2.ndim == 0:  # x**2 and the like: nothing but the power itself is computed in the size of x1
-        return xp.where(zero, 0, x2) * x1 ** xp.where(zero, 0, x2 - 1)
-    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so only the bases at fault are replaced.
-    base = xp.where(zero & ((x1 == 0) | xp.isnan(x1)), 1, x1)
-    return x2 * base ** (x2 - 1)
+    if x2.ndim == 0:
+        # x**2 and the like: only the power is computed in the size of x1. `one` is 0 for x2 = 0: x1**0 is 1 everywhere.
+        # (Two selections in its place would double the time of a short array.)
+        one = xp.sign(xp.abs(x2))
+        return x2 * one * xp.pow(x1, x2 - one)
+    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so only the bases at fault are replaced, by one
+    # whose powers make that derivative nan. (A complex infinity has no powers in most libraries.)
+    fault = (x2 == 0) & ((x1 == 0) | xp.isnan(x1))
+    return x2 * xp.pow(xp.where(fault, 1 if _is_complex(xp, x1) else INF, x1), x2 - 1)
 
 
 def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
@@ -93,6 +90,19 @@ elementwise("logaddexp(x1, x2, /)", x1=lambda xp, x1, x2: _softmax_weight(xp, x1
 
 # ----- trigonometric and hyperbolic functions -----
 
+# `1 - z` and `z + 1` lose the sign of a zero imaginary part, which tells on which side of the branch cut a square root is to
+# be taken; `-(z - 1)` and `z - -1` keep it. (1 - x) * (1 + x) would make the second derivatives at 1 nan instead of infinite.
+
+
+def _one_minus_square(xp: Any, x: Any) -> Any:
+    return -(x * x - 1) if _is_complex(xp, x) else 1 - x * x
+
+
+def acosh_vjp(xp: Any, g: Any, x: Any) -> Any:
+    # for a negative real part the root of the product would be another branch
+    return g / (xp.sqrt(x - 1) * xp.sqrt(x - -1) if _is_complex(xp, x) else xp.sqrt(x * x - 1))
+
+
 elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
 elementwise("cos(x, /)", x=lambda xp, x: -xp.sin(x), doc="The cosine of each element.")
 elementwise("tan(x, /)", x=lambda xp, ans: 1 + ans * ans, doc="The tangent of each element.")
@@ -104,10 +114,8 @@ elementwise("asin(x, /)", x=lambda xp, g, x: g / xp.sqrt(_one_minus_square(xp, x
 elementwise("acos(x, /)", x=lambda xp, g, x: -g / xp.sqrt(_one_minus_square(xp, x)),
             doc="The inverse cosine of each element. The gradient at 1 is -inf.")
 elementwise("atan(x, /)", x=lambda xp, g, x: g / (1 + x * x), doc="The inverse tangent of each element.")
-# `- -1`, here and in acosh, since `+ 1` would lose the sign of a zero imaginary part.
 elementwise("asinh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x * x - -1), doc="The inverse hyperbolic sine of each element.")
-# The square root of the product is another branch for a negative real part.
-elementwise("acosh(x, /)", x=lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x - -1)),
+elementwise("acosh(x, /)", x=acosh_vjp,
             doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.")
 elementwise("atanh(x, /)", x=lambda xp, g, x: g / _one_minus_square(xp, x),
             doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.")

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ..registry import linear
-from .kernels import is_basic, linear_index, masked_rows, sole_mask, unindex, wrapped
+from .kernels import index_dtype, is_basic, linear_index, masked_rows, sole_mask, unindex, wrapped
 
 linear("getitem(x, /, key)", view=True, forward=lambda xp, x, key: x[key], doc="The part of `x` selected by `key`: `x[key]`.",
        x=lambda xp, g, key, x_shape: xp.unindex(g, key, x_shape))
@@ -129,7 +129,7 @@ def take_along_axis_vjp(xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple
     axis %= len(x_shape)
     n = x_shape[axis]
     m = g.shape[axis]
-    indices = wrapped(xp, indices, n, xp.arange(0, device=x_device).dtype)
+    indices = wrapped(xp, indices, n, index_dtype(xp, x_device))
     indices = xp.moveaxis(xp.broadcast_to(indices, g.shape), axis, -1)
     g = xp.moveaxis(g, axis, -1)
     lines = prod(g.shape[:-1])

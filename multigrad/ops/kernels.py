@@ -68,6 +68,11 @@ def is_complex(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, "complex floating"))
 
 
+def index_dtype(xp: Any, device: Any) -> Any:
+    """The integer dtype that indices have on a device: its default, since not every device has int64."""
+    return xp.arange(0, device=device).dtype
+
+
 # ----- Segment sums -----
 
 
@@ -164,7 +169,7 @@ def _zeros(xp: Any, x: Any, axis: int, n: int) -> Any:
 def masked_rows(xp: Any, mask: Any, rows: Any) -> Any:
     """Lay the rows out as `mask` asks for them: at its i-th true place, the i-th row (elsewhere, any)."""
     flat = xp.reshape(mask, (-1,))
-    count = xp.cumulative_sum(xp.astype(flat, xp.int8))
+    count = xp.cumulative_sum(xp.astype(flat, xp.int8), dtype=index_dtype(xp, xp.device_of(mask)))
     place = xp.where(flat, count - 1, xp.zeros_like(count))
     some = xp.concat([rows, _zeros(xp, rows, 0, 1)], axis=0)  # there may be no row to take
     return xp.reshape(xp.take(some, place, axis=0), mask.shape + rows.shape[1:])
@@ -180,7 +185,7 @@ def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tupl
     if not lead:
         numbers = xp.reshape(xp.arange(prod(shape), device=device), shape)
         return xp.reshape(numbers[key], (-1,)), len(shape)
-    dtype = xp.arange(0, device=device).dtype
+    dtype = index_dtype(xp, device)
     total: Any = 0
     for k, n in zip(lead, shape, strict=False):
         total = total * n + (k % n if isinstance(k, int) else wrapped(xp, k, n, dtype))

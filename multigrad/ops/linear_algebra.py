@@ -22,8 +22,8 @@ def _conj(xp: Any, x: Any) -> Any:
 linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g))
 
 
-def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any) -> Any:
-    """g @ x2^H; for a vector or matrix against a batch, summed over the batch at once."""
+def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: Any) -> Any:
+    """g @ x2^H, in the memory order of x1; for a vector or matrix against a batch, summed over the batch at once."""
     x2 = _conj(xp, x2)
     ndim = len(x2.shape)
     if ndim == 1:
@@ -31,11 +31,15 @@ def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any) -> Any:
     if len(x1_shape) <= 2 < ndim:
         batch = tuple(range(ndim - 2))
         return xp.tensordot(g, x2, axes=((*batch, len(g.shape) - 1), (*batch, ndim - 1)))
-    return x2 @ g if len(x1_shape) == 1 else g @ xp.matrix_transpose(x2)
+    if len(x1_shape) == 1:
+        return x2 @ g
+    if x1_order == "F":
+        return xp.matrix_transpose(x2 @ xp.matrix_transpose(g))
+    return g @ xp.matrix_transpose(x2)
 
 
-def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape) -> Any:
-    """x1^H @ g; for a vector or matrix against a batch, summed over the batch at once."""
+def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | None) -> Any:
+    """x1^H @ g, in the memory order of x2; for a vector or matrix against a batch, summed over the batch at once."""
     x1 = _conj(xp, x1)
     ndim = len(x1.shape)
     if ndim == 1:
@@ -43,6 +47,8 @@ def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape) -> Any:
     if len(x2_shape) <= 2 < ndim:
         rows = tuple(range(ndim - 1))
         return xp.tensordot(x1, g, axes=(rows, rows))
+    if x2_order == "F":
+        return xp.matrix_transpose(xp.matrix_transpose(g) @ x1)
     return xp.matrix_transpose(x1) @ g
 
 

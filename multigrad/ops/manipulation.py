@@ -11,12 +11,19 @@ Shape = tuple[int, ...]
 
 nondifferentiable("broadcast_shapes(*shapes: plain)", doc="The shape that arrays of the given shapes broadcast to.")
 
-# ----- Shapes (the engine sums a gradient back to the shape of a broadcast argument) -----
+# ----- Shapes -----
+
+
+def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
+    """Sum over the axes along which x was repeated."""
+    extra = len(g.shape) - len(x_shape)
+    axes = tuple(i for i, n in enumerate(g.shape) if i < extra or x_shape[i - extra] != n)
+    return xp.reshape(xp.sum(g, axis=axes, dtype=g.dtype), x_shape) if axes else g
+
 
 linear("broadcast_arrays(*arrays)", outputs=None, view=True, doc="Broadcast arrays against each other.",
        arrays=lambda xp, g: list(g))
-linear("broadcast_to(x, /, shape)", view=True, doc="Broadcast an array to a shape.",
-       x=lambda xp, g: g)
+linear("broadcast_to(x, /, shape)", view=True, doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
 linear("reshape(x, /, shape, *, copy=None)", view=True, doc="The same elements in another shape, in row-major order.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
 linear("expand_dims(x, /, axis)", view=True, doc="Insert axes of length 1.",
@@ -83,12 +90,16 @@ linear("unstack(x, /, *, axis=0)", outputs=None, view=True, doc="Split an array 
 
 
 def repeat_vjp(xp: Any, g: Any, repeats: Any, axis: int | None, x_shape: Shape, x_device: Any) -> Any:
-    """Sum the copies of each element: consecutive blocks of one length, or segments of any."""
+    """Sum the copies of each element: consecutive blocks of one length, or segments of any.
+
+    One count for all need not be known: it is the quotient of the lengths.
+    """
     shape = (prod(x_shape),) if axis is None else x_shape
     axis = 0 if axis is None else axis % len(shape)
     before, n, after = shape[:axis], shape[axis], shape[axis + 1:]
-    if isinstance(repeats, int):
-        total = xp.sum(xp.reshape(g, (*before, n, repeats, *after)), axis=axis + 1, dtype=g.dtype)
+    if isinstance(repeats, int) or prod(repeats.shape) == 1:
+        blocks = (*before, n, g.shape[axis] // n if n else 0, *after)
+        total = xp.sum(xp.reshape(g, blocks), axis=axis + 1, dtype=g.dtype)
     else:
         source = xp.repeat(xp.arange(n, device=x_device), repeats)
         total = xp.moveaxis(xp.scatter_add(xp.moveaxis(g, axis, 0), source, n), 0, axis)

@@ -1,0 +1,327 @@
+"""The checks. Each takes a target and a case, and raises where something is wrong."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import multigrad as mg
+from multigrad.engine import rules
+from multigrad.engine.rules import array_index
+from multigrad.registry import Op
+
+from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
+from .problem import Problem, inner, is_floating, problem_of, raw_gradients, tensors_of
+from .sample import Kink, Sample, leaves
+from .target import Target, call
+
+
+class Case(NamedTuple):
+    """An operation with a sample, on a target."""
+
+    target: Target
+    op: Op
+    sample: Sample
+
+    @property
+    def problem(self) -> Problem:
+        return problem_of(self.op.name, self.sample, self.target.single, self.target.has_long)
+
+
+def forward(case: Case) -> None:
+    """Values, shape and dtype are those of the standard; what takes no gradient says so; no argument changes."""
+    target, op, sample = case
+    problem, check = case.problem, op.kind == "nondifferentiable"
+    raws: list[Any] = []
+
+    def wrapped(raw: Any) -> Any:
+        if not target.is_raw(raw):
+            return raw
+        raws.append((raw, target.numpy(raw).copy()))
+        x = mg.asarray(raw)
+        return x.requires_grad_() if check and x.array.dtype in _floating(target) else x
+
+    values = [_mapped_raw(wrapped, target.raw(v)) for v in problem.values]
+    values = _on_device(target, op, problem, values)
+    with np.errstate(all="ignore"):
+        out = call(op, target.function(op), values)
+    _assert_outputs(target, out, problem, sample, _default_dtype(target, op, problem))
+    if check:
+        for y in out if isinstance(out, (tuple, list)) else (out,):
+            assert not getattr(y, "requires_grad", False), "the operation has no derivative, yet its result requires grad"
+    _assert_unchanged(target, raws)
+
+
+def _floating(target: Target) -> list[Any]:
+    return [getattr(target.xp, n) for n in ("float32", "float64", "complex64", "complex128") if hasattr(target.xp, n)]
+
+
+def _mapped_raw(f: Callable[[Any], Any], value: Any) -> Any:
+    if type(value) in (tuple, list):
+        return type(value)(_mapped_raw(f, v) for v in value)
+    return f(value)
+
+
+def _on_device(target: Target, op: Op, problem: Problem, values: list[Any]) -> list[Any]:
+    """Where no argument says on which device an array is to be made, the variant does."""
+    if target.device is None or "device" not in op.roles or any(isinstance(v, np.ndarray) for v in leaves(problem.values)):
+        return values
+    values[list(op.roles).index("device")] = target.device
+    return values
+
+
+def _default_dtype(target: Target, op: Op, problem: Problem) -> str:
+    """The dtype of what is made of no array: the library chooses its own default."""
+    if any(isinstance(v, np.ndarray) for v in leaves(problem.values)) or not isinstance(problem.forward(), (np.ndarray, np.generic)):
+        return ""
+    if "dtype" not in op.roles or problem.values[list(op.roles).index("dtype")] is not None:
+        return ""
+    kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(np.asarray(problem.forward()).dtype.kind)
+    if kind is None:
+        return ""
+    namespace = target.host.backend.namespace
+    return target.dtype_name(namespace.__array_namespace_info__().default_dtypes(device=target.device)[kind])
+
+
+def _assert_outputs(target: Target, out: Any, problem: Problem, sample: Sample, dtype: str = "", raw: bool = False) -> None:
+    exact, wide = problem.forward(), problem.wide.forward()
+    if problem.op.outputs == () and not isinstance(exact, (np.ndarray, np.generic)):
+        assert_same(target, out, exact, wide, "result", raw=raw)
+        return
+    several = problem.op.outputs != ()
+    outs, exacts, wides = (tuple(out), exact, wide) if several else ((out,), (exact,), (wide,))
+    assert len(outs) == len(exacts), f"{len(outs)} outputs, expected {len(exacts)}"
+    for i, (y, e, w) in enumerate(zip(outs, exacts, wides, strict=True)):
+        what = problem.op.outputs[i] if problem.op.outputs else f"output {i}"
+        if problem.op.outputs:
+            assert y is getattr(out, what, y), f"the field {what} is not output {i}"
+        assert_same(target, y, e, w, what, values=sample.values, factor=sample.tolerance, expected_dtype=dtype, raw=raw)
+
+
+def _assert_unchanged(target: Target, raws: Sequence[tuple[Any, Any]]) -> None:
+    for raw, before in raws:
+        assert np.array_equal(target.numpy(raw), before, equal_nan=before.dtype.kind in "fc"), "an argument was changed"
+
+
+def vjp(case: Case) -> None:
+    """The gradients are those of finite differences, and those that NumPy gives in float64; no argument changes."""
+    target, _, sample = case
+    problem = case.problem
+    raws = [target.raw(x) for x in problem.leaves()]
+    found = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
+    wide = problem.wide
+    for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
+        what = f"gradient {_name(problem, i)}"
+        assert_gradient(target, g, raw, what)
+        assert_close(target.numpy(g), wide.difference_gradients[i], f"{what}, finite differences", DIFFERENCE, sample.tolerance, _narrowest(problem))
+        assert_close(target.numpy(g), wide.numpy_gradients[i], f"{what}, NumPy", factor=sample.tolerance, precision=_narrowest(problem))
+    _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
+
+
+def _name(problem: Problem, i: int) -> str:
+    position, j = problem.places[i]
+    name = list(problem.op.roles)[position]
+    return name if j is None else f"{name}[{j}]"
+
+
+def _narrowest(problem: Problem) -> str:
+    """The precision that digits can be expected in: that of the narrowest array that takes part."""
+    narrow = ("float32", "complex64")
+    return "float32" if any(x.dtype.name in narrow for x in [*leaves(problem.values), *problem.outputs] if is_floating(x)) else "float64"
+
+
+def jvp(case: Case) -> None:
+    """The tangents are those of finite differences, and the adjoint of the gradients under the real inner product."""
+    target, op, sample = case
+    problem = case.problem
+    values = [target.raw(v) for v in problem.values]
+    with np.errstate(all="ignore"):
+        ans = call(op, target.raw_function(op), values)
+        ans = ans if op.outputs == () else tuple(ans)
+        moved = rules.jvp(op, target.xp, values, _tangents(target, problem), ans)
+    outs = [(m, y) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True) if y.dtype in _floating(target)]
+    found = []
+    for i, (m, y) in enumerate(outs):
+        assert m is not None, f"the tangent of output {i} is missing"
+        assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
+        found.append(target.numpy(m))
+        assert_close(found[-1], problem.wide.difference_tangents[i], f"tangent {i}", DIFFERENCE, sample.tolerance, _narrowest(problem))
+    gradients = [target.numpy(g) for g in raw_gradients(target, problem, [target.raw(x) for x in problem.leaves()],
+                                                        [target.raw(g) for g in problem.cotangents])]
+    left, right = inner(problem.cotangents, found), inner(problem.tangents, gradients)
+    scale = 1 + sum(float(np.sum(np.abs(g))) for g in gradients)
+    tolerance = 1e-10 if _narrowest(problem) == "float64" else 1e-5
+    assert abs(left - right) <= tolerance * scale * sample.tolerance, f"Re<g, jvp(t)> = {left}, but Re<vjp(g), t> = {right}"
+
+
+def _tangents(target: Target, problem: Problem) -> list[Any]:
+    """One tangent per array parameter: None, an array, or a tuple of these for a list of arrays."""
+    flat = {place: target.raw(t) for place, t in zip(problem.places, problem.tangents, strict=True)}
+    result = []
+    for name, i in array_index(problem.op).items():
+        if problem.op.roles[name] == "arrays":
+            result.append(tuple(flat.get((i, j)) for j in range(len(problem.values[i]))))
+        else:
+            result.append(flat.get((i, None)))
+    return result
+
+
+def second(case: Case) -> None:
+    """Differentiated again, by the arguments and by the cotangents: against differences of the gradients and of the outputs."""
+    target, op, sample = case
+    problem = case.problem
+    values = [target.raw(v) for v in problem.values]
+    xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
+    gs = [mg.asarray(target.raw(g), requires_grad=True) for g in problem.cotangents]
+    with np.errstate(all="ignore"):
+        outs = tensors_of(call(op, target.function(op), problem.replaced(xs, values)))
+        first = mg.autograd.grad(outs, xs, grad_outputs=gs, create_graph=True)
+        kept = [(f, target.raw(v)) for f, v in zip(first, problem.tangents, strict=True) if f.requires_grad]
+        found: Sequence[Any] = [None] * (len(xs) + len(gs))
+        if kept:
+            found = mg.autograd.grad([f for f, _ in kept], [*xs, *gs], grad_outputs=[v for _, v in kept], allow_unused=True)
+    expected = [*problem.wide.difference_second, *problem.wide.difference_tangents]
+    for i, (s, leaf, e) in enumerate(zip(found, [*xs, *gs], expected, strict=True)):
+        what = f"second derivative by {_name(problem, i)}" if i < len(xs) else f"derivative by cotangent {i - len(xs)}"
+        if s is None:  # unused is zero
+            assert_close(np.zeros_like(e), e, what, DIFFERENCE)
+            continue
+        assert_gradient(target, s.array, leaf.array, what)
+        assert_close(target.numpy(s), e, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem))
+
+
+def kink(case: Case) -> None:
+    """At a kink or a singular point the gradients are the stated ones."""
+    target, op, sample = case
+    assert isinstance(sample, Kink)
+    problem = case.problem
+    values = [target.raw(v) for v in problem.values]
+    xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
+    with np.errstate(all="ignore"):
+        outs = tensors_of(call(op, target.function(op), problem.replaced(xs, values)))
+        ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
+        found = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
+    _assert_stated(case, found, sample.gradients, "gradient")
+    if sample.second:
+        with np.errstate(all="ignore"):
+            ones = [mg.asarray(target.raw(np.ones(x.shape, target.numpy(x).dtype))) for x in xs]
+            again = mg.autograd.grad(list(found), xs, grad_outputs=ones, allow_unused=True, materialize_grads=True)
+        _assert_stated(case, again, sample.second, "second derivative")
+
+
+def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> None:
+    problem = case.problem
+    for i, g in enumerate(found):
+        value = stated.get(_name(problem, i))
+        if value is not None:
+            expected = np.asarray(value, dtype=problem.wide.leaves()[i].dtype)
+            assert_close(case.target.numpy(g), expected, f"{what} {_name(problem, i)}")
+
+
+def derived(case: Case) -> None:
+    """Forward and gradients (and tangents, without Python scalars) of a sample made from another one."""
+    forward(case)
+    problem = case.problem
+    if not problem.places:
+        return
+    vjp(case)
+    if case.op.kind != "composite" and all(isinstance(problem.values[i], np.ndarray) or problem.values[i] is None
+                                           for i in array_index(case.op).values()):
+        jvp(case)
+
+
+def empty(case: Case) -> None:
+    """Arrays without elements, and without axes: everything, the second derivative included."""
+    derived(case)
+    if case.problem.places:
+        second(case)
+
+
+LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    # how to store an array, and how to take it out again, so that its memory is not contiguous
+    "transposed": (lambda x: x.T, lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim))))),
+    "reversed": (lambda x: np.flip(x), lambda xp, x: x[(slice(None, None, -1),) * x.ndim]),
+    "sliced": (lambda x: np.repeat(x, 2, axis=-1), lambda xp, x: x[..., ::2]),
+    "repeated": (lambda x: x[:1], lambda xp, x: xp.broadcast_to(x, (2, *x.shape[1:]))),
+}
+
+
+def layout(case: Case, name: str) -> None:
+    """Arrays that are not contiguous in memory give the gradients of contiguous ones."""
+    target, _, sample = case
+    store, view = LAYOUTS[name]
+    problem = case.problem
+    if name == "repeated":  # only two equal rows can be stored once
+        problem = Problem(problem.op, problem.replaced([np.repeat(x[:1], 2, axis=0) if x.ndim else x for x in problem.leaves()]),
+                          problem.names, problem.label)
+    raws = [view(target.xp, target.raw(np.array(store(x)))) if x.ndim else target.raw(x) for x in problem.leaves()]
+    for raw, x in zip(raws, problem.leaves(), strict=True):
+        assert_close(target.numpy(raw), x, "the view itself")
+    found = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
+    for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
+        assert_gradient(target, g, raw, _name(problem, i))
+        assert_close(target.numpy(g), problem.wide.numpy_gradients[i], f"gradient {_name(problem, i)}", factor=sample.tolerance)
+    _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
+
+
+def raw_operand(case: Case, side: str) -> None:
+    """A raw array on one side of an operator makes a Tensor; where the library's arrays do not defer, a TypeError."""
+    target, op, _ = case
+    problem = case.problem
+    a, b = (target.raw(v) for v in problem.values[:2])
+    tensor = mg.asarray(b if side == "left" else a)
+    if op.kind != "nondifferentiable":
+        tensor = tensor.requires_grad_()
+    function = getattr(operator, {"divmod": "divmod", "and": "and_", "or": "or_"}.get(op.operator, op.operator))
+    with np.errstate(all="ignore"):
+        try:
+            out = function(a, tensor) if side == "left" else function(tensor, b)
+        except TypeError:
+            assert side == "left" and not target.capabilities.defers, "the operator raises, though the library's arrays defer to others"
+            return
+    _assert_outputs(target, out, problem, case.sample)
+    if op.kind != "nondifferentiable":
+        assert out.requires_grad, "the result has lost its gradient"
+        (g,) = mg.autograd.grad(out, tensor, grad_outputs=mg.asarray(target.raw(problem.cotangents[0])))
+        expected = problem.wide.numpy_gradients[1 if side == "left" else 0]
+        assert_close(target.numpy(g), expected, "gradient")
+
+
+def override(case: Case) -> None:
+    """The backend's own form of a kernel gives what its default, made of the standard alone, gives on the same arrays."""
+    from dataclasses import replace
+
+    from multigrad.backends.raw import RawNamespace, resolve
+
+    target, op, sample = case
+    backend = target.host.backend
+    values = [target.raw(v) for v in case.problem.values]
+    others = {k: v for k, v in backend.functions.items() if k != op.name}
+    xp = RawNamespace(replace(backend, functions=others))
+    default = op.forward["*"] if isinstance(op.forward, dict) else op.forward
+    with np.errstate(all="ignore"):
+        own = call(op, backend.functions[op.name], values)
+        generic = resolve(default)(xp, *values)
+    several = op.outputs != ()
+    for i, (y, e) in enumerate(zip(own if several else (own,), generic if several else (generic,), strict=True)):
+        expected = target.numpy(e)
+        assert_same(target, y, np.asarray(expected), expected, f"output {i}", factor=sample.tolerance, raw=True,
+                    expected_dtype=target.dtype_name(e.dtype))
+
+
+def conversion(case: Case) -> None:
+    """To NumPy and back: the values survive, and the gradient comes back to this library."""
+    target = case.target
+    (x,) = (target.raw(v) for v in case.problem.values[:1])
+    t = mg.asarray(x, requires_grad=True)
+    other = t.to_backend("numpy")
+    assert isinstance(other.array, np.ndarray | np.generic), "to_backend('numpy') wraps no NumPy array"
+    assert_close(np.asarray(other.array), target.numpy(x), "values")
+    back = (other * 2.0).to_backend(target.name)
+    assert target.is_raw(back.array), "back again, it is no array of this library"
+    (g,) = mg.autograd.grad(back.sum(), t)
+    assert_gradient(target, g.array, x, "gradient")
+    assert_close(target.numpy(g), np.full(x.shape, 2.0), "gradient")

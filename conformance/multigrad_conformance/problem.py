@@ -1,0 +1,228 @@
+"""A sample made ready for one operation: which arrays to differentiate by, and what NumPy and differences say about it.
+
+Differences are central ones of fourth order with a step of 1e-3: for values of order 1 both their error terms (h**4 and
+eps / h) are some 1e-12, so tolerances can be tight. Everything here is computed in float64 or complex128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import array_api_compat.numpy
+import numpy as np
+
+import multigrad as mg
+from multigrad.backends.raw import RawNamespace
+from multigrad.backends.spec import Backend
+from multigrad.engine.rules import array_index
+from multigrad.registry import OPS, Op
+
+from .sample import DType, Sample, is_array, mapped
+from .target import Target, call
+
+STEP = 1e-3
+STENCIL = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
+
+
+@cache
+def bare() -> Any:
+    return RawNamespace(Backend("numpy", array_api_compat.numpy, (np.ndarray, np.generic)))
+
+
+@cache
+def numpy_target() -> Target:
+    return Target("numpy")
+
+
+class Problem:
+    """An operation with NumPy arguments for all of its parameters, in order."""
+
+    def __init__(self, op: Op, values: Sequence[Any], names: tuple[str, ...], label: str) -> None:
+        self.op = op
+        self.values = list(values)
+        self.label = label
+        self.names = names
+        self.places = tuple(self._places(names))
+
+    @classmethod
+    def of(cls, op: Op, sample: Sample, cast: Callable[[Any], Any] = lambda v: v) -> Problem:
+        """The problem that a sample poses, its arguments cast to another precision."""
+        bound = op.signature.bind(*sample.args, **sample.kwargs)
+        bound.apply_defaults()
+        values = [mapped(cast, v) for v in bound.arguments.values()]
+        names = sample.differentiable if sample.differentiable is not None else differentiable(op, values)
+        return cls(op, values, names, sample.label)
+
+    def _places(self, names: tuple[str, ...]) -> Iterator[tuple[int, int | None]]:
+        index = array_index(self.op)
+        for name in names:
+            value = self.values[index[name]]
+            if self.op.roles[name] == "arrays":
+                yield from ((index[name], j) for j, v in enumerate(value) if is_floating(v))
+            elif is_floating(value):
+                yield index[name], None
+
+    def leaves(self) -> list[Any]:
+        """The arrays to differentiate by."""
+        return [self.values[i] if j is None else self.values[i][j] for i, j in self.places]
+
+    def replaced(self, arrays: Sequence[Any], values: Sequence[Any] | None = None) -> list[Any]:
+        """The values of all parameters, with other arrays in place of those to differentiate by."""
+        result = list(self.values if values is None else values)
+        for (i, j), a in zip(self.places, arrays, strict=True):
+            result[i] = a if j is None else type(result[i])((*result[i][:j], a, *result[i][j + 1:]))
+        return result
+
+    @cached_property
+    def wide(self) -> Problem:
+        """The same values in float64 and complex128."""
+        return Problem(self.op, [mapped(widened, v) for v in self.values], self.names, self.label)
+
+    # ----- what NumPy says -----
+
+    def forward(self, arrays: Sequence[Any] | None = None) -> Any:
+        """The outputs in NumPy, a tuple for several."""
+        values = self.values if arrays is None else self.replaced(arrays)
+        function: Any = bare()
+        for part in self.op.name.split("."):
+            function = getattr(function, part)
+        with np.errstate(all="ignore"):
+            out = call(self.op, function, mapped(lambda v: getattr(bare(), v.name) if isinstance(v, DType) else v, values))
+        return out if self.op.outputs == () else tuple(out)
+
+    @cached_property
+    def outputs(self) -> list[Any]:
+        """The floating outputs in NumPy: those that carry gradients."""
+        return floating_of(self.forward())
+
+    @cached_property
+    def cotangents(self) -> list[Any]:
+        return [random_like(y, 101 + i) for i, y in enumerate(self.outputs)]
+
+    @cached_property
+    def tangents(self) -> list[Any]:
+        return [random_like(x, 201 + i) for i, x in enumerate(self.leaves())]
+
+    # ----- what differences say -----
+
+    @cached_property
+    def difference_gradients(self) -> list[Any]:
+        """The gradient of Re<cotangents, outputs> by each leaf, element by element. dL/da + i dL/db for z = a + ib."""
+        leaves = self.leaves()
+
+        def loss(k: int, x: Any) -> float:
+            return inner(self.cotangents, floating_of(self.forward([*leaves[:k], x, *leaves[k + 1:]])))
+
+        return [_gradient(lambda x, k=k: loss(k, x), leaf) for k, leaf in enumerate(leaves)]
+
+    @cached_property
+    def difference_tangents(self) -> list[Any]:
+        """The derivative of the outputs along the tangents."""
+        return along(lambda arrays: floating_of(self.forward(arrays)), self.leaves(), self.tangents)
+
+    # ----- what the engine says on NumPy -----
+
+    @cached_property
+    def numpy_gradients(self) -> list[Any]:
+        return gradients(numpy_target(), self, self.cotangents)
+
+    @cached_property
+    def difference_second(self) -> list[Any]:
+        """The gradient of Re<tangents, gradients> by each leaf: by symmetry the derivative of the gradients along the tangents."""
+        def first(arrays: Sequence[Any]) -> list[Any]:
+            return gradients(numpy_target(), Problem(self.op, self.replaced(arrays), self.names, self.label), self.cotangents)
+
+        return along(first, self.leaves(), self.tangents)
+
+
+def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
+    """The array parameters that have a rule and a floating value here."""
+    if op.kind == "nondifferentiable":
+        return ()
+    ruled = op.vjp if op.kind != "composite" and hasattr(op.vjp, "keys") else op.arrays
+    index = array_index(op)
+    return tuple(a for a in op.arrays if a in ruled and
+                 (any(map(is_floating, values[index[a]])) if op.roles[a] == "arrays" else is_floating(values[index[a]])))
+
+
+def gradients(target: Target, problem: Problem, cotangents: Sequence[Any]) -> list[Any]:
+    """The gradients of Re<cotangents, outputs> by the leaves of a problem, through Tensors of a backend, as NumPy arrays."""
+    raws = [target.raw(x) for x in problem.leaves()]
+    found = raw_gradients(target, problem, raws, [target.raw(g) for g in cotangents])
+    return [target.numpy(g) for g in found]
+
+
+def raw_gradients(target: Target, problem: Problem, raws: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """The same on raw arrays, as a function that a variant may transform."""
+    values = [target.raw(v) for v in problem.values]
+    function = target.function(problem.op)
+
+    def compute(raws: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        leaves = [mg.asarray(x, requires_grad=True) for x in raws]
+        outs = tensors_of(call(problem.op, function, problem.replaced(leaves, values)))
+        return [g.array for g in mg.autograd.grad(outs, leaves, grad_outputs=list(cotangents))]
+
+    with np.errstate(all="ignore"):
+        return (target.wrap(compute) if target.wrap else compute)(raws, cotangents)
+
+
+def tensors_of(out: Any) -> list[Any]:
+    """The floating outputs of a call on Tensors."""
+    outs = out if isinstance(out, (tuple, list)) else [out]
+    return [y for y in outs if isinstance(y, mg.Tensor) and y.requires_grad]
+
+
+def along(f: Callable[[Sequence[Any]], list[Any]], leaves: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The derivative of each result of `f` along the tangents."""
+    total: list[Any] = []
+    for offset, weight in STENCIL:
+        parts = f([np.asarray(x + offset * STEP * t) for x, t in zip(leaves, tangents, strict=True)])
+        total = [weight / STEP * p if not total else total[i] + weight / STEP * p for i, p in enumerate(parts)]
+    return total
+
+
+def _gradient(f: Callable[[Any], float], x: Any) -> Any:
+    result = np.zeros(x.shape, x.dtype)
+    for i in np.ndindex(x.shape):
+        for unit in (1, 1j) if x.dtype.kind == "c" else (1,):
+            for offset, weight in STENCIL:
+                moved = np.array(x)
+                moved[i] += offset * STEP * unit
+                result[i] += unit * weight / STEP * f(moved)
+    return result
+
+
+def inner(a: Sequence[Any], b: Sequence[Any]) -> float:
+    """The real inner product of lists of arrays: the sum of Re(conj(a) b)."""
+    return sum(float(np.real(np.vdot(u, v))) for u, v in zip(a, b, strict=True))
+
+
+def floating_of(out: Any) -> list[Any]:
+    return [np.asarray(y) for y in (out if isinstance(out, tuple) else (out,)) if is_floating(y)]
+
+
+def is_floating(x: Any) -> bool:
+    return is_array(x) and x.dtype.kind in "fc"
+
+
+def widened(value: Any) -> Any:
+    if isinstance(value, DType):
+        return DType({"float32": "float64", "complex64": "complex128"}.get(value.name, value.name))
+    return value.astype(np.result_type(value.dtype, np.float64)) if is_floating(value) else value
+
+
+def random_like(x: Any, seed: int) -> Any:
+    """A random array of the shape and dtype of `x`; the same for both precisions, up to rounding."""
+    random = np.random.default_rng([seed, *x.shape])
+    y = random.uniform(-1, 1, x.shape)
+    return np.asarray(y + 1j * random.uniform(-1, 1, x.shape) if x.dtype.kind == "c" else y).astype(x.dtype)
+
+
+@cache
+def problem_of(name: str, sample: Sample, single: bool, has_long: bool) -> Problem:
+    """The problem of a sample, remembered: all backends and checks share what NumPy says about it."""
+    caster = Target.__new__(Target)
+    caster.single, caster.has_long = single, has_long
+    return Problem.of(OPS[name], sample, caster.cast)

@@ -1,0 +1,132 @@
+"""A backend under test: the one place where NumPy arrays become its arrays and come back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import multigrad as mg
+from multigrad.engine.element import host_named
+from multigrad.engine.rules import caller
+from multigrad.registry import Op
+
+from .sample import OWN_DEVICE, DType, mapped
+
+NARROW = {"float64": "float32", "complex128": "complex64"}
+NARROW_INTEGERS = {"int64": "int32", "uint64": "uint32"}
+DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+
+
+class Target:
+    """One backend, in one variant (a device, a set of flags), in one precision.
+
+    `device` is None for the default one. `wrap` is what a variant may give instead of a device: a transformation of
+    functions on raw arrays, such as a compiler, which the backend promises not to change their results.
+    """
+
+    def __init__(self, name: str, device: Any = None, single: bool = False) -> None:
+        self.name = name
+        self.host = host_named(name)
+        self.xp = self.host.xp
+        self.bound = mg.namespace(name)
+        self.wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = device if callable(device) else None
+        self.device = None if callable(device) else device
+        self.capabilities = self.host.backend.capabilities
+        self.has_double = self._makes("float64", np.float64)
+        self.has_long = self._makes("int64", np.int64)
+        self.single = single or not self.has_double
+
+    def _makes(self, name: str, numpy_dtype: Any) -> bool:
+        """Whether an array of that dtype really comes out when one is asked for (JAX quietly narrows it)."""
+        if not hasattr(self.xp, name):
+            return False
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                x = self.xp.asarray(1, dtype=getattr(self.xp, name), device=self.device)
+        except Exception:  # a device without this dtype raises whatever its library likes
+            return False
+        return bool(x.dtype == getattr(self.xp, name))
+
+    # ----- what goes in -----
+
+    def narrowed(self, name: str) -> str:
+        """The dtype that stands for this one at this precision."""
+        if self.single:
+            name = NARROW.get(name, name)
+        return name if self.has_long else NARROW_INTEGERS.get(name, name)
+
+    def cast(self, value: Any) -> Any:
+        """An argument of a sample at this precision, still in NumPy."""
+        if isinstance(value, DType):
+            return DType(self.narrowed(value.name))
+        return value.astype(self.narrowed(value.dtype.name)) if isinstance(value, (np.ndarray, np.generic)) else value
+
+    def raw(self, value: Any) -> Any:
+        """An argument with its arrays, dtypes and devices replaced by the library's own; arrays are copied."""
+        return mapped(self._raw, value)
+
+    def _raw(self, value: Any) -> Any:
+        if isinstance(value, DType):
+            return getattr(self.xp, value.name)
+        if value is OWN_DEVICE:
+            return self.own_device()
+        return mg.asarray(np.array(value), backend=self.name, device=self.device).array
+
+    def own_device(self) -> Any:
+        """The device under test, by name, also where it is the default."""
+        if self.device is not None:
+            return self.device
+        return self.host.device(self.xp, self.xp.asarray(0.0))
+
+    # ----- what comes out -----
+
+    def numpy(self, x: Any) -> Any:
+        """A Tensor or raw array as a NumPy array; other values as they are."""
+        if isinstance(x, mg.Tensor):
+            x = x.detach().array
+        if not self.is_raw(x):
+            return x
+        if self.device is not None:
+            x = self._to_default(x)
+        return np.asarray(mg.asarray(x, backend="numpy").array)
+
+    def _to_default(self, x: Any) -> Any:
+        """An array on the library's default device, from which it can be exported."""
+        from array_api_compat import to_device
+
+        return to_device(x, self.host.backend.namespace.__array_namespace_info__().default_device())
+
+    def is_raw(self, x: Any) -> bool:
+        return isinstance(x, self.host.backend.array_types)
+
+    def dtype_name(self, dtype: Any) -> str:
+        """The name that the standard has for one of the library's dtypes."""
+        return next((n for n in DTYPES if hasattr(self.xp, n) and getattr(self.xp, n) == dtype), str(dtype))
+
+    # ----- what runs -----
+
+    def function(self, op: Op) -> Callable[..., Any]:
+        """The differentiable function of an operation, from the bound namespace."""
+        return _attribute(self.bound, op.name)
+
+    def raw_function(self, op: Op) -> Callable[..., Any]:
+        """The library's function for an operation, or the kernel that stands for it."""
+        return _attribute(self.xp, op.name)
+
+    def __repr__(self) -> str:
+        return f"<Target {self.name}{' single' if self.single else ''}>"
+
+
+def call(op: Op, function: Callable[..., Any], values: Any) -> Any:
+    """Call a function of an operation with the values of all its parameters, in order."""
+    return caller(op)(function, *values)
+
+
+def _attribute(namespace: Any, dotted: str) -> Any:
+    for part in dotted.split("."):
+        namespace = getattr(namespace, part)
+    return namespace

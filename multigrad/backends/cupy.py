@@ -1,0 +1,165 @@
+"""CuPy: the standard through array-api-compat, atomic scatters, ownership by reference count, arrays kept on their device.
+
+An index out of bounds wraps around in CuPy, when reading and when adding alike, so that the two stay adjoint. Atomic adds
+come in no fixed order: the last bits of a sum over repeated indices may differ from run to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import sys
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import Any
+
+from ..errors import NoDeviceError
+from .hooks import hookimpl
+from .kernels import SOLE_OWNER
+from .spec import Backend, BackendSpec
+
+cp: Any
+cupyx: Any
+xp: Any
+
+
+@hookimpl
+def multigrad_backends() -> list[BackendSpec]:
+    return [BackendSpec("cupy", "cupy", "multigrad.backends.cupy:make", "pip install 'multigrad-array[cupy]' (CUDA 12) or "
+                        "'multigrad-array[cupy-cuda13]'")]
+
+
+def make() -> Backend:
+    """The backend of CuPy arrays. Raises NoDeviceError where there is no driver or no device."""
+    global cp, cupyx, xp
+    import cupy as cp
+
+    count = _count_devices()
+    import array_api_compat.cupy as xp
+    import cupyx
+
+    operators = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "negative": "neg", "abs": "abs",
+                 "matmul": "matmul", "pow": "pow"}
+    return Backend(
+        "cupy",
+        xp,
+        (cp.ndarray,),
+        functions={name: getattr(operator, stem) for name, stem in operators.items()} | {
+            "isdtype": lru_cache(maxsize=1024)(xp.isdtype),
+            "scatter_add": scatter_add,
+            "setitem": setitem,
+            "unindex": unindex,
+        },
+        kernels={"own": own, "place": place, "constant": constant, "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count)),
+                 "synchronize": synchronize},
+        variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
+    )
+
+
+def _count_devices() -> int:
+    """How many CUDA devices there are. CuPy imports without any; then even an empty array raises."""
+    advice = "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES hides no device."
+    try:
+        count = int(cp.cuda.runtime.getDeviceCount())
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        raise NoDeviceError(f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device ({error}). {advice}") from error
+    if count == 0:
+        raise NoDeviceError(f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device. {advice}")
+    return count
+
+
+# ----- Scatters -----
+
+
+def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
+    """Add rows by index. See `ops/kernels.py`."""
+    return _added(values, indices, (n, *values.shape[1:]))
+
+
+def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of that shape with `values` added at `key`."""
+    entries = key if isinstance(key, tuple) else (key,)
+    if all(not hasattr(k, "dtype") or k.dtype.kind == "b" for k in entries):  # no element is selected twice
+        with values.device:
+            result = cp.zeros(shape, values.dtype)
+            result[key] = values
+        return result
+    return _added(values, key, shape)
+
+
+def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    dtype = values.dtype
+    with values.device:
+        if dtype.kind in "fc" or dtype in (cp.int32, cp.uint32, cp.uint64):
+            result = cp.zeros(shape, dtype)
+            cupyx.scatter_add(result, key, values)
+            return result
+        # The hardware adds no other types. Integers wrap around alike as unsigned ones, and narrow ones fit into these.
+        result = cp.zeros(shape, cp.uint64)
+        cupyx.scatter_add(result, key, values.astype(cp.int64).view(cp.uint64))
+        return (result != 0) if dtype.kind == "b" else result.view(cp.int64).astype(dtype)
+
+
+def setitem(x: Any, key: Any, value: Any, /) -> Any:
+    """A copy of `x` in which `value` stands at `key`."""
+    with x.device:
+        result = x.copy()
+        result[key] = value
+    return result
+
+
+# ----- Kernels -----
+
+
+def place(xp: Any, g: Any, like: Any) -> Any:
+    """`g` on the device of `like`."""
+    if like is None or g.device == like.device:
+        return g
+    with like.device:
+        return cp.array(g)  # copies from device to device
+
+
+def own(xp: Any, g: Any, like: Any) -> Any:
+    """`g` itself where it is provably the caller's alone (see numpy.own), else a dense copy of it, on the device of `like`."""
+    fits = like is None or g.shape != like.shape or g.strides == like.strides
+    if fits and type(g) is cp.ndarray and g.base is None and sys.getrefcount(g) <= SOLE_OWNER:
+        flags = g.flags
+        if flags.owndata and (flags.c_contiguous or flags.f_contiguous) and (like is None or g.device == like.device):
+            return g
+    with (g if like is None else like).device:
+        if like is None or g.shape != like.shape:
+            return cp.array(g, order="K")
+        result = cp.empty_like(like, dtype=g.dtype)
+        result[...] = place(xp, g, like)
+        return result
+
+
+_constants: dict[Any, Any] = {}
+
+
+def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
+    """`value` as a 0-d array on its device, remembered: each new one is a copy from the host."""
+    if device is None:
+        device = cp.cuda.Device()
+    key = (repr(value), type(value), dtype, device.id)
+    found = _constants.get(key)
+    if found is None:
+        if len(_constants) >= 1024:
+            _constants.clear()
+        with device:
+            found = _constants[key] = cp.asarray(value, dtype=dtype)
+    return found
+
+
+def synchronize(xp: Any, x: Any) -> None:
+    """Wait for the stream that computes on the device of `x`."""
+    with x.device:
+        cp.cuda.get_current_stream().synchronize()
+
+
+@contextlib.contextmanager
+def _on_device(number: int) -> Iterator[Any]:
+    """Make a device the current one: CuPy launches there, whatever its operands' device."""
+    with cp.cuda.Device(number) as device:
+        yield device
+

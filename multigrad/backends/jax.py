@@ -1,0 +1,332 @@
+"""JAX: eager, under `jax.jit` and `jax.vmap`, and on sharded arrays.
+
+Its own namespace, mended where it departs from the standard or where its habits would spoil a gradient:
+
+- An index that is out of bounds raises where it is a Python integer or a NumPy array. Where it is a JAX array, reading
+  gives nan (JAX would read the last element) and writing does nothing, so that each is the other's adjoint.
+- A NumPy array is copied at once. JAX copies it later, or uses its memory for good if it is aligned, so that a change of
+  the source would reach the "immutable" array.
+- Creating an array on the default device leaves it free to go where its operands are. JAX would tie it to that device,
+  and a constant in a rule could not meet a sharded array.
+- A Python scalar becomes an array of a definite dtype, not a weakly typed one.
+
+float64 exists only when the user has set `jax_enable_x64`; nothing here touches that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
+from typing import Any
+
+from ..errors import GradientError
+from ..registry import OPS
+from .hooks import hookimpl
+from .raw import RawNamespace
+from .spec import Backend, BackendSpec, Capabilities
+
+jax: Any
+jnp: Any
+np: Any
+_backend: Backend
+
+
+@hookimpl
+def multigrad_backends() -> list[BackendSpec]:
+    return [BackendSpec("jax", "jax", "multigrad.backends.jax:make", "pip install 'multigrad-array[jax]'")]
+
+
+def make() -> Backend:
+    """The backend of JAX arrays and tracers; also makes Tensor a pytree."""
+    global jax, jnp, np, _backend
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    created = ("arange", "empty", "eye", "linspace", "ones", "zeros", "empty_like", "full_like", "ones_like", "zeros_like")
+    _backend = Backend(
+        "jax",
+        jnp,
+        (jax.Array,),
+        capabilities=Capabilities(mutable=False),
+        functions={name: _left_free(getattr(jnp, name)) for name in created} | {
+            "asarray": asarray,
+            "broadcast_arrays": lambda *arrays: tuple(jnp.broadcast_arrays(*arrays)),
+            "cumulative_prod": cumulative_prod,
+            "from_dlpack": from_dlpack,
+            "full": full,
+            "getitem": getitem,
+            "isdtype": lru_cache(maxsize=1024)(jnp.isdtype),
+            "meshgrid": lambda *arrays, indexing="xy": tuple(jnp.meshgrid(*arrays, indexing=indexing)),
+            "permute_dims": permute_dims,
+            "scatter_add": scatter_add,
+            "searchsorted": searchsorted,
+            "setitem": setitem,
+            "unindex": unindex,
+        },
+        kernels={"own": own, "place": place, "constant": constant, "device": device, "devices": devices, "write": write,
+                 "synchronize": synchronize},
+        variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False)},
+    )
+    _register_pytree()
+    return _backend
+
+
+# ----- Creation -----
+
+
+def _default_device() -> Any:
+    chosen = jax.config.jax_default_device
+    return jax.local_devices()[0] if chosen is None or isinstance(chosen, str) else chosen
+
+
+def _left_free(create: Callable[..., Any]) -> Callable[..., Any]:
+    """Have `create` make uncommitted arrays where the device it is given is the default one."""
+
+    @wraps(create)
+    def function(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is None or device == _default_device():
+            return create(*args, **kwargs)
+        return create(*args, device=device, **kwargs)
+
+    return function
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of `obj`; of a NumPy array, always on memory of its own."""
+    if isinstance(obj, (np.ndarray, np.generic)):
+        if copy is False:
+            raise ValueError("JAX cannot use the memory of a NumPy array and stay immutable: leave out copy=False, or call from_dlpack.")
+        obj, copy = np.array(obj), None
+    elif dtype is None and type(obj) in (bool, int, float, complex):
+        dtype = type(obj)
+    if device is not None and not isinstance(obj, jax.Array) and device == _default_device():
+        device = None
+    return jnp.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    if dtype is None and type(fill_value) in (bool, int, float, complex):
+        dtype = type(fill_value)
+    if device is not None and device == _default_device():
+        device = None
+    return jnp.full(shape, fill_value, dtype=dtype, device=device)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array on the memory of `x`, or on a copy where `copy` is true (which jax.numpy forgets) or JAX cannot use the memory."""
+    if device is not None and device == _default_device():
+        device = None
+    try:
+        result = jnp.from_dlpack(x, device=device, copy=copy)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        # It refuses memory that is read-only or has gaps.
+        if copy is False or not isinstance(x, np.ndarray):
+            raise
+        return asarray(x, device=device)
+    if copy:
+        result = jax.block_until_ready(jnp.array(result, copy=True))
+    return result
+
+
+# ----- Functions that differ from the standard -----
+
+
+def permute_dims(x: Any, /, axes: Any) -> Any:
+    return jnp.permute_dims(x, tuple(a + x.ndim if a < 0 else a for a in axes))
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    if dtype is None:  # that of the sum: small integers become the default integer
+        dtype = jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype if jnp.isdtype(x.dtype, "integral") else None
+    return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    return jnp.searchsorted(x1, x2, side=side, sorter=sorter).astype(int)
+
+
+# ----- Indexing -----
+
+
+def getitem(x: Any, key: Any, /) -> Any:
+    """`x[key]`, with a check of the bounds, or nan."""
+    entries = key if isinstance(key, tuple) else (key,)
+    _check_bounds(entries, x.shape)
+    if any(isinstance(k, jax.Array) and jnp.issubdtype(k.dtype, jnp.integer) for k in entries):
+        return x.at[key].get(mode="fill")
+    return x[key]
+
+
+def setitem(x: Any, key: Any, value: Any, /) -> Any:
+    """A copy of `x` in which `value` stands at `key`."""
+    entries = key if isinstance(key, tuple) else (key,)
+    _check_bounds(entries, x.shape)
+    if hasattr(value, "dtype") and value.dtype != x.dtype:
+        value = value.astype(x.dtype)
+    if getattr(value, "ndim", 0) and _has_traced_mask(entries):
+        return OPS["setitem"].forward(RawNamespace(_backend), x, key, value)
+    return x.at[key].set(value)
+
+
+def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of that shape with `values` added at `key`."""
+    if _has_traced_mask(key if isinstance(key, tuple) else (key,)):
+        return OPS["unindex"].forward(RawNamespace(_backend), values, key, shape)
+    return jnp.zeros(shape, values.dtype).at[key].add(values)
+
+
+def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
+    """Add rows by index. See `ops/kernels.py`; what is out of bounds is dropped."""
+    return jnp.zeros((n, *values.shape[1:]), values.dtype).at[indices].add(values)
+
+
+def _has_traced_mask(entries: tuple[Any, ...]) -> bool:
+    """Whether there is a mask whose true elements cannot be counted here."""
+    return any(isinstance(k, jax.core.Tracer) and _is_mask(k) for k in entries)
+
+
+def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    """Raise IndexError for an index out of bounds that is known without a look at the device."""
+    axis = 0
+    for i, k in enumerate(entries):
+        kind = type(k)
+        if k is None:
+            continue
+        if k is Ellipsis:
+            axis = len(shape) - sum(_width(rest) for rest in entries[i + 1:])
+            continue
+        if axis < len(shape):
+            n = shape[axis]
+            if kind is int:
+                low = high = k
+            elif kind is np.ndarray and k.dtype.kind in "iu" and k.size:
+                low, high = k.min(), k.max()
+            else:
+                low = high = 0
+            if low < -n or (high >= n and kind in (int, np.ndarray)):
+                raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")
+        axis += _width(k)
+
+
+def _is_mask(entry: Any) -> bool:
+    return getattr(getattr(entry, "dtype", None), "kind", None) == "b"
+
+
+def _width(entry: Any) -> int:
+    """Over how many axes an entry of a key goes."""
+    if entry is None or isinstance(entry, bool):
+        return 0
+    return entry.ndim if _is_mask(entry) else 1
+
+
+# ----- Kernels -----
+
+
+def device(xp: Any, x: Any) -> Any:
+    """Where `x` is: a device or, for an array on several, a sharding that puts a whole copy on each; None under a trace.
+
+    It can be given to the functions that make arrays, for any shape. (The sharding of `x` itself fits its shape only.)
+    """
+    if isinstance(x, jax.core.Tracer):
+        return None
+    sharding = getattr(x, "sharding", None)
+    if isinstance(sharding, jax.sharding.NamedSharding) and sharding.num_devices > 1:
+        return jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec())
+    return None if sharding is None or sharding.num_devices > 1 else next(iter(sharding.device_set))
+
+
+def devices(xp: Any) -> tuple[Any, ...]:
+    """jax.numpy lists None, and only the first device."""
+    return tuple(jax.devices())
+
+
+def place(xp: Any, g: Any, like: Any) -> Any:
+    """`g` sharded as `like`. Under a trace the compiler decides; an array that was never placed binds nothing."""
+    if like is None or isinstance(g, jax.core.Tracer) or isinstance(like, jax.core.Tracer) or not isinstance(like, jax.Array):
+        return g
+    if g.sharding == like.sharding or g.shape != like.shape or not like.committed:
+        return g
+    return jax.device_put(g, like.sharding)
+
+
+def own(xp: Any, g: Any, like: Any) -> Any:
+    """`g` itself, placed: it cannot change. A tracer must not be kept by a Tensor that outlives the trace."""
+    if isinstance(g, jax.core.Tracer) and isinstance(like, jax.Array) and not isinstance(like, jax.core.Tracer):
+        raise GradientError("backward() under a JAX transformation would write a tracer into the .grad of a Tensor from outside it. "
+                            "Pass that Tensor as an argument of the transformed function, or return what multigrad.autograd.grad gives.")
+    return place(xp, g, like)
+
+
+_constants: dict[Any, Any] = {}
+
+
+def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
+    """`value` as a 0-d array, remembered, unless it is a tracer."""
+    key = (repr(value), type(value), dtype, device)
+    found = _constants.get(key)
+    if found is None:
+        found = asarray(value, dtype=dtype, device=device)
+        if found.dtype == dtype and not isinstance(found, jax.core.Tracer):
+            if len(_constants) >= 1024:
+                _constants.clear()
+            _constants[key] = found
+    return found
+
+
+def write(xp: Any, x: Any, value: Any) -> Any:
+    """Arrays cannot change: `value`, placed as `x`, takes its place."""
+    return place(xp, value, x)
+
+
+def synchronize(xp: Any, x: Any) -> None:
+    jax.block_until_ready(x)
+
+
+@contextlib.contextmanager
+def _precision(x64: bool) -> Iterator[None]:
+    """Turn float64 on or off for a run of the conformance suite, as the user would."""
+    # Older versions have it elsewhere.
+    switch = jax.enable_x64 if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental").enable_x64
+    with switch(x64):
+        yield None
+
+
+# ----- Tensors as pytrees -----
+
+
+_registered = False
+
+
+def _register_pytree() -> None:
+    """A leaf Tensor has one child, its array, and nothing else, so that `jit` retraces for nothing but shapes and dtypes."""
+    global _registered
+    if _registered:
+        return
+    # The engine stands above the backends; whoever asks for one has it by now, or gets it here.
+    from ..engine.element import host_named
+    from ..engine.tensor import LayeredTensor, Tensor, View, wrap
+
+    def flatten(t: Any) -> tuple[tuple[Any], None]:
+        if not t.is_leaf:
+            raise GradientError("a Tensor with a grad_fn cannot pass into or out of a JAX transformation, which would cut its graph: "
+                                "pass t.detach(), or take its gradient inside and return that.")
+        return (t.array,), None
+
+    def unflatten(_: None, children: Any) -> Any:
+        (child,) = children
+        if isinstance(child, Tensor):  # a function mapped over the leaves has returned one
+            return child
+        try:
+            return wrap(child)
+        except (TypeError, AttributeError):  # JAX also passes placeholders that are no arrays
+            blank: Any = object.__new__(Tensor)
+            blank._array, blank._cell, blank._node = child, [], None
+            blank._elem = host_named("jax").element(getattr(child, "dtype", None))
+            return blank
+
+    for kind in (Tensor, View, LayeredTensor):
+        jax.tree_util.register_pytree_node(kind, flatten, unflatten)
+    _registered = True

@@ -1,0 +1,153 @@
+"""Reverse-mode transformations of functions: vjp, grad, value_and_grad.
+
+The function sees its arguments as Tensors of a level of their own, so transformations nest without confusing each
+other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from ..engine.backward import Pass, check_gradient, run_pass, seed
+from ..engine.dispatch import is_array
+from ..engine.element import SCALARS
+from ..engine.level import Layer, Run, transformation
+from ..engine.tensor import LayeredTensor, Tensor, element_of
+from . import tree
+
+Function = Callable[..., Any]
+
+
+def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Run `function` and return its output with a function that takes cotangents back to `primals`.
+
+    primals  arrays, Tensors, or nested dictionaries, lists and tuples of these, of floating dtypes
+    has_aux  `function` returns (output, aux), and aux is returned as a third value
+
+    Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns a tuple with the
+    structure of `primals`. It may be called several times. As torch.func.vjp.
+    """
+    with transformation("vjp") as run:
+        inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
+        output, aux = _call(function, inputs, {}, has_aux, "vjp")
+        outs = list(tree.leaves(output))
+    raw = not any(isinstance(x, Layer) for x in tree.leaves(list(primals)))
+    flat = list(tree.leaves(inputs))
+
+    def pullback(cotangents: Any) -> tuple[Any, ...]:
+        given = list(tree.leaves(cotangents))
+        if len(given) != len(outs):
+            raise ValueError(f"the pullback of vjp takes {len(outs)} cotangents, in the structure of the output, but got {len(given)}")
+        seeds = [check_gradient(t, g, i) if _own(t, run) else None for i, (t, g) in enumerate(zip(outs, given, strict=True))]
+        grads = iter(_differentiate(outs, seeds, flat, run, keep=True))
+        return tuple(tree.replaced(lambda _: _result(next(grads), raw), p) for p in primals)
+
+    result = tree.replaced(lambda t: _result(_inner(t, run), raw), output)
+    return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
+
+
+def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """Return a function that computes `function` and its gradient.
+
+    argnums  which positional arguments to differentiate with respect to; for a sequence the gradients come as a tuple
+    has_aux  `function` returns (value, aux); then ((value, aux), gradient) is returned
+
+    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be nested
+    dictionaries, lists and tuples, and the gradients have their structure. As jax.value_and_grad.
+    """
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @wraps(function)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        chosen = _chosen(numbers, len(args))
+        with transformation("grad") as run:
+            inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
+            output, aux = _call(function, inputs, kwargs, has_aux, "grad")
+            if not is_array(output) and type(output) not in SCALARS:
+                raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
+                                "Return (value, aux) and pass has_aux=True to return more.")
+        raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
+        wanted = [args[i] for i in chosen]
+        flat = list(tree.leaves([inputs[i] for i in chosen]))
+        seeds = [seed(output) if _own(output, run) else None]
+        found = iter(_differentiate([output], seeds, flat, run, keep=False))
+        grads = tuple(tree.replaced(lambda _: _result(next(found), raw), w) for w in wanted)
+        value = _result(_inner(output, run), raw)
+        return ((value, _outside(aux, run, raw)) if has_aux else value), grads[0] if isinstance(argnums, int) else grads
+
+    return differentiated
+
+
+def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """Return a function that computes the gradient of `function`; with `has_aux`, (gradient, aux). See value_and_grad."""
+    both = value_and_grad(function, argnums, has_aux)
+
+    @wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def _chosen(numbers: tuple[int, ...], n: int) -> list[int]:
+    for i in numbers:
+        if not -n <= i < n:
+            raise ValueError(f"grad: argnums names argument {i}, but the function was called with {n} positional arguments")
+    return [i % n for i in numbers]
+
+
+def _input(x: Any, run: Run, name: str) -> LayeredTensor:
+    if type(x) in SCALARS:
+        raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
+    elem = element_of(x)
+    if not elem.floating:
+        raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients")
+    t = LayeredTensor._make(x, run, run.own_level)
+    t.requires_grad_()
+    return t
+
+
+def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux: bool, name: str) -> tuple[Any, Any]:
+    output = function(*inputs, **kwargs)
+    if not has_aux:
+        return output, None
+    if not isinstance(output, tuple) or len(output) != 2:
+        raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
+    return output
+
+
+def _own(t: Any, run: Run) -> bool:
+    """Whether `t` depends on the inputs of this transformation."""
+    return isinstance(t, LayeredTensor) and t._run is run and t._node is not None
+
+
+def _inner(t: Any, run: Run) -> Any:
+    return t._array if isinstance(t, LayeredTensor) and t._run is run else t
+
+
+def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTensor], run: Run, keep: bool) -> list[Any]:
+    roots = [(t._node, _inner(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
+    targets: dict[Any, Any] = {t._node: None for t in inputs}
+    if roots:
+        run_pass(roots, Pass(inputs[0], keep, False, targets))
+    return [_zeros(t) if targets[t._node] is None else targets[t._node] for t in inputs]
+
+
+def _zeros(t: LayeredTensor) -> Any:
+    """What the function does not depend on has gradient zero."""
+    host = t._elem.host
+    return (host.bound if isinstance(t._array, Layer) else host.xp).zeros_like(t._array)
+
+
+def _result(x: Any, raw: bool) -> Any:
+    """A base-level Tensor without a history is its raw array, where raw arrays were given."""
+    if raw and isinstance(x, Tensor) and x._level == 1 and x._node is None:
+        return x._array
+    return x
+
+
+def _outside(aux: Any, run: Run, raw: bool) -> Any:
+    return tree.replaced(lambda t: _result(_inner(t, run), raw), aux)

@@ -1,0 +1,8 @@
+"""array-api-strict as a backend of multigrad. Importing this imports no array library."""
+
+import multigrad as mg
+
+
+@mg.hookimpl
+def multigrad_backends() -> list[mg.BackendSpec]:
+    return [mg.BackendSpec("strict", module="array_api_strict", load="multigrad_strict.backend:make", install="pip install array-api-strict")]

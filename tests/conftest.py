@@ -1,0 +1,49 @@
+"""What all tests share: the backends they run on. JAX computes in float64 here; its default is tested by conformance."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import multigrad as mg
+import numpy as np
+import pytest
+from multigrad.errors import BackendError
+
+BACKENDS = ("numpy", "strict", "jax")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    """The name of each backend that the project's tests need; its absence is visible."""
+    name: str = request.param
+    try:
+        mg.namespace(name)
+    except BackendError as error:
+        pytest.skip(f"backend {name!r} cannot be used here: {error}")
+    return name
+
+
+@pytest.fixture
+def xp(backend: str) -> Any:
+    """The differentiable namespace of each backend."""
+    return mg.namespace(backend)
+
+
+@pytest.fixture(autouse=True)
+def _no_silent_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        yield
+
+
+def values(t: Any) -> Any:
+    """The values of a Tensor or raw array of any backend as a NumPy array."""
+    t = t.detach().array if isinstance(t, mg.Tensor) else t
+    return np.asarray(t)
