@@ -35,7 +35,7 @@ def forward(case: Case) -> None:
     """Values, shape and dtype are those of the standard; what takes no gradient says so; no argument changes."""
     target, op, sample = case
     problem, check = case.problem, op.kind == "nondifferentiable"
-    raws: list[Any] = []
+    raws: list[tuple[Any, Any]] = []
 
     def wrapped(raw: Any) -> Any:
         if not target.is_raw(raw):
@@ -46,9 +46,13 @@ def forward(case: Case) -> None:
 
     values = [_mapped_raw(wrapped, target.raw(v)) for v in problem.values]
     values = _on_device(target, op, problem, values)
+    dtype = _default_dtype(target, op, problem)
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
-    _assert_outputs(target, out, problem, sample, _default_dtype(target, op, problem))
+        _assert_outputs(target, out, problem, sample, dtype)
+        if raws:  # raw arrays are taken as well
+            plain = _on_device(target, op, problem, [target.raw(v) for v in problem.values])
+            _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
     if check:
         for y in out if isinstance(out, (tuple, list)) else (out,):
             assert not getattr(y, "requires_grad", False), "the operation has no derivative, yet its result requires grad"
@@ -141,6 +145,8 @@ def jvp(case: Case) -> None:
     with np.errstate(all="ignore"):
         ans = call(op, target.raw_function(op), values)
         ans = ans if op.outputs == () else tuple(ans)
+        if op.kind == "elementwise":
+            values = [_as_array(target, v, ans) if role == "array" else v for role, v in zip(op.roles.values(), values, strict=True)]
         moved = rules.jvp(op, target.xp, values, _tangents(target, problem), ans)
     outs = [(m, y) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True) if y.dtype in _floating(target)]
     found = []
@@ -155,6 +161,11 @@ def jvp(case: Case) -> None:
     scale = 1 + sum(float(np.sum(np.abs(g))) for g in gradients)
     tolerance = 1e-10 if _narrowest(problem) == "float64" else 1e-5
     assert abs(left - right) <= tolerance * scale * sample.tolerance, f"Re<g, jvp(t)> = {left}, but Re<vjp(g), t> = {right}"
+
+
+def _as_array(target: Target, value: Any, ans: Any) -> Any:
+    """A Python scalar reaches a rule as a 0-d array of the result's dtype."""
+    return target.host.constant(target.xp, value, ans.dtype, target.host.device(target.xp, ans)) if type(value) in (int, float) else value
 
 
 def _tangents(target: Target, problem: Problem) -> list[Any]:
@@ -222,15 +233,12 @@ def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> 
 
 
 def derived(case: Case) -> None:
-    """Forward and gradients (and tangents, without Python scalars) of a sample made from another one."""
+    """Forward, gradients and tangents of a sample made from another one."""
     forward(case)
-    problem = case.problem
-    if not problem.places:
-        return
-    vjp(case)
-    if case.op.kind != "composite" and all(isinstance(problem.values[i], np.ndarray) or problem.values[i] is None
-                                           for i in array_index(case.op).values()):
-        jvp(case)
+    if case.problem.places:
+        vjp(case)
+        if case.op.kind != "composite":
+            jvp(case)
 
 
 def empty(case: Case) -> None:
@@ -263,7 +271,8 @@ def layout(case: Case, name: str) -> None:
     found = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
     for i, (g, raw) in enumerate(zip(found, raws, strict=True)):
         assert_gradient(target, g, raw, _name(problem, i))
-        assert_close(target.numpy(g), problem.wide.numpy_gradients[i], f"gradient {_name(problem, i)}", factor=sample.tolerance)
+        assert_close(target.numpy(g), problem.wide.numpy_gradients[i], f"gradient {_name(problem, i)}", factor=sample.tolerance,
+                     precision=_narrowest(problem))
     _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
 
 

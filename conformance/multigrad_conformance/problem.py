@@ -19,7 +19,7 @@ from multigrad.backends.spec import Backend
 from multigrad.engine.rules import array_index
 from multigrad.registry import OPS, Op
 
-from .sample import DType, Sample, is_array, mapped
+from .sample import OWN_DEVICE, DType, Sample, is_array, mapped
 from .target import Target, call
 
 STEP = 1e-3
@@ -89,7 +89,7 @@ class Problem:
         for part in self.op.name.split("."):
             function = getattr(function, part)
         with np.errstate(all="ignore"):
-            out = call(self.op, function, mapped(lambda v: getattr(bare(), v.name) if isinstance(v, DType) else v, values))
+            out = function(*positional(self.op, values), **named(self.op, values))
         return out if self.op.outputs == () else tuple(out)
 
     @cached_property
@@ -135,6 +135,27 @@ class Problem:
             return gradients(numpy_target(), Problem(self.op, self.replaced(arrays), self.names, self.label), self.cotangents)
 
         return along(first, self.leaves(), self.tangents)
+
+
+def _numpy_value(v: Any) -> Any:
+    return getattr(bare(), v.name) if isinstance(v, DType) else "cpu" if v is OWN_DEVICE else v
+
+
+def positional(op: Op, values: Sequence[Any]) -> list[Any]:
+    """The arguments that a call of NumPy's own function passes by position."""
+    result: list[Any] = []
+    for parameter, v in zip(op.signature.parameters.values(), values, strict=True):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            result += mapped(_numpy_value, v)
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            result.append(mapped(_numpy_value, v))
+    return result
+
+
+def named(op: Op, values: Sequence[Any]) -> dict[str, Any]:
+    """The arguments that it passes by name: those that are not left at their defaults."""
+    return {p.name: mapped(_numpy_value, v) for p, v in zip(op.signature.parameters.values(), values, strict=True)
+            if p.kind is p.KEYWORD_ONLY and not (v is p.default or type(v) is type(p.default) and not is_array(v) and v == p.default)}
 
 
 def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:

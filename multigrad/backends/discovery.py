@@ -250,8 +250,7 @@ def _load(entry: Known) -> Backend:
         if entry.error is not None:
             raise entry.error.with_traceback(None)
         if not _installed(spec.module):
-            raise BackendError(f"backend {spec.name!r} is known but its library {spec.module!r} is not installed: "
-                               f"{spec.install or f'pip install {spec.module}'}")
+            raise BackendError(f"backend {spec.name!r} is known but its library {spec.module!r} is not installed: {_how_to_install(spec)}")
         try:
             return _accept(entry, resolve(spec.load)())
         except NoDeviceError as error:
@@ -262,6 +261,10 @@ def _load(entry: Known) -> Backend:
             entry.error = BackendError(f"backend {spec.name!r} of {entry.origin} is broken: {told}")
             entry.traceback = traceback.format_exc()
             raise entry.error from error
+
+
+def _how_to_install(spec: BackendSpec) -> str:
+    return spec.install or f"pip install {spec.module}"
 
 
 def _installed(module: str) -> bool:
@@ -283,8 +286,7 @@ def _accept(entry: Known, backend: Any) -> Backend:
     for t in backend.array_types:
         owner = _owner(t, entry)
         if owner is not None:
-            raise BackendError(f"the array type {t.__module__}.{t.__qualname__} is that of the backend {owner!r}: "
-                               "a backend may not claim it as well")
+            raise BackendError(f"the array type {t.__module__}.{t.__qualname__} is {owner}: a backend may not claim it as well")
     for t in backend.refused_types:
         _refused[t] = backend.name
     entry.backend = backend
@@ -294,14 +296,14 @@ def _accept(entry: Known, backend: Any) -> Backend:
 
 
 def _owner(t: type, entry: Known) -> str | None:
-    """The other backend to which the array type belongs: it is loaded, or the type is of its library."""
+    """Whose the array type is already: another backend's that is loaded, or whose library it comes from."""
     if t in _by_type:
         taken = _by_type[t]
-        return taken.name if taken else "none: it is a Python type"
+        return f"that of the backend {taken.name!r}" if taken else "one of Python's own"
     root = t.__module__.partition(".")[0]
     if root == entry.spec.module:
         return None
-    return next((k.spec.name for k in _known.values() if k is not entry and k.spec.module == root), None)
+    return next((f"that of the backend {k.spec.name!r}" for k in _known.values() if k is not entry and k.spec.module == root), None)
 
 
 def _look_up(x: Any) -> Backend | None:
@@ -354,6 +356,8 @@ def _line(entry: Known, probe: bool) -> BackendInfo:
         state = "no device" if isinstance(entry.error, NoDeviceError) else "broken"
     else:
         state = "available" if _installed(spec.module) else "not installed"
+        if state == "not installed":
+            error = error or _how_to_install(spec)
     return BackendInfo(spec.name, plugin.distribution if plugin else "", plugin.version if plugin else "", state, error, spec.module,
                        "" if state == "not installed" else _library_version(spec.module), devices, dtypes,
                        traceback=entry.traceback or (plugin.traceback if plugin else ""))

@@ -166,7 +166,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     _check_bounds(entries, x.shape)
     if hasattr(value, "dtype") and value.dtype != x.dtype:
         value = value.astype(x.dtype)
-    if getattr(value, "ndim", 0) and _has_traced_mask(entries):
+    if _has_traced_mask(entries):
         return OPS["setitem"].forward(RawNamespace(_backend), x, key, value)
     return x.at[key].set(value)
 

@@ -381,7 +381,7 @@ def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:
         return
     x = top._array
     while isinstance(x, Layer):
-        if isinstance(x, Tensor) and x._node is not None:
+        if isinstance(x, Tensor) and x._node is not None and getattr(x, "_run", None) is not top._run:
             raise GradientError("backward() inside a transformation would not reach the outer Tensor that the result also depends on. Name the "
                                 "Tensors with inputs=, or use multigrad.autograd.grad.")
         x = x._array

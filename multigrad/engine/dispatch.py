@@ -290,12 +290,12 @@ def _cells_of(op: Op, rule: Any, cells: Sequence[Any], tensors: list[Any]) -> An
         if source is None:
             continue
         if name in position:
-            found.append(cells[position[name]] or ())
+            found.append(() if cells[position[name]] is None else cells[position[name]])
         elif name == "ans":
             found.append(tuple(t._cell for t in tensors) if op.outputs != () else tensors[0]._cell)
         else:
             found.append(tensors[source[1]]._cell)
-    found += [c for i, (p, role) in enumerate(op.roles.items()) if role == "plain" and p in rule.plan and (c := cells[i]) is not None and _any(c)]
+    found += [cells[i] for i, (p, role) in enumerate(op.roles.items()) if role == "plain" and p in rule.plan and _any(cells[i])]
     return found[0] if len(found) == 1 and type(found[0]) is list else tuple(_prune(c) for c in found)
 
 

@@ -22,8 +22,16 @@ def run_hooks(node: Node, g: Any, p: Pass) -> Any:
         if result is not None:
             t = _checked(hook, result, t)
     if node.extra.retain is not None:
-        node.extra.retain.grad = t
+        node.extra.retain.grad = _own(t, p)
     return t._array if inside and isinstance(t, Tensor) and t._level == p.like._level and not p.create else t
+
+
+def _own(t: Tensor, p: Pass) -> Tensor:
+    """What retain_grad stores: not the array that is still on its way through the pass."""
+    if p.create or isinstance(t._array, Layer):
+        return t
+    host = t._elem.host
+    return wrap_at(t, host.own(host.xp, t._array, t._array))
 
 
 def _checked(hook: Any, result: Any, before: Tensor) -> Tensor:

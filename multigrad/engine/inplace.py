@@ -93,6 +93,8 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
         raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if result._elem is not t._elem:
         result = _cast(t, result)
+    if recording:
+        _keep_old_value(t, result)
     array = result._array
     host = t._elem.host
     if host.mutable and not isinstance(array, Layer) and not isinstance(t._array, Layer):
@@ -131,22 +133,28 @@ def _cast(t: Tensor, result: Tensor) -> Tensor:
 
 
 def _take_over(t: Tensor, result: Tensor) -> None:
-    """Move the node of `result` to `t`; where it saved its own output, that is now the memory of `t`.
-
-    If it saved the old value of `t`, that is spoiled, and the write must count as later than the node, as in PyTorch;
-    else the node counts as later than the write.
-    """
+    """Move the node of `result` to `t`; where it saved its own output, that is now the memory of `t`."""
     node = result._node
     assert node is not None
-    spoiled = any(c is t._cell for c in flat_cells(node.cells))
     node.cells = _replaced(node.cells, result._cell, t._cell)
     old = t._node
     if old is not None and isinstance(getattr(old, "extra", None), Extra) and old.extra.retain is not None:
         extra(node).retain, old.extra.retain = old.extra.retain, None  # retain_grad follows the array
     t._node = node
     _written(t)
-    if not spoiled:
-        node.seq = tick()
+    node.seq = tick()  # it saw the memory as it is after this write
+
+
+def _keep_old_value(t: Tensor, result: Tensor) -> None:
+    """If the rule needs the value of `t` from before the write, let the node keep a copy, as PyTorch does."""
+    node = result._node
+    if node is None or node.saved is None or not any(c is t._cell for c in flat_cells(node.cells)):
+        return
+    node.cells = _replaced(node.cells, t._cell, [])
+    if t._elem.host.mutable and not isinstance(t._array, Layer):
+        xp = t._elem.host.xp
+        copy = xp.asarray(t._array, copy=True)
+        node.saved = tuple(copy if v is t._array else v for v in node.saved)
 
 
 def _replaced(cells: Any, old: list[int], new: list[int]) -> Any:

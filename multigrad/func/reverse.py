@@ -31,7 +31,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     """
     with transformation("vjp") as run:
         inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
-        output, aux = _call(function, inputs, {}, has_aux, "vjp")
+        output, aux = _call(function, inputs, {}, has_aux, "vjp", run)
         outs = list(tree.leaves(output))
     raw = not any(isinstance(x, Layer) for x in tree.leaves(list(primals)))
     flat = list(tree.leaves(inputs))
@@ -64,7 +64,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         chosen = _chosen(numbers, len(args))
         with transformation("grad") as run:
             inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
-            output, aux = _call(function, inputs, kwargs, has_aux, "grad")
+            output, aux = _call(function, inputs, kwargs, has_aux, "grad", run)
             if not is_array(output) and type(output) not in SCALARS:
                 raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
                                 "Return (value, aux) and pass has_aux=True to return more.")
@@ -110,13 +110,19 @@ def _input(x: Any, run: Run, name: str) -> LayeredTensor:
     return t
 
 
-def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux: bool, name: str) -> tuple[Any, Any]:
+def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux: bool, name: str, run: Run) -> tuple[Any, Any]:
     output = function(*inputs, **kwargs)
-    if not has_aux:
-        return output, None
-    if not isinstance(output, tuple) or len(output) != 2:
-        raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
-    return output
+    aux = None
+    if has_aux:
+        if not isinstance(output, tuple) or len(output) != 2:
+            raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
+        output, aux = output
+    return tree.replaced(lambda t: _peeled(t, run), output), aux
+
+
+def _peeled(t: Any, run: Run) -> Any:
+    """The value of a Tensor that was created inside the transformation: what the transformation itself differentiates."""
+    return t._array if isinstance(t, LayeredTensor) and t._run is run and t._level == run.tensor_level else t
 
 
 def _own(t: Any, run: Run) -> bool:
@@ -125,7 +131,10 @@ def _own(t: Any, run: Run) -> bool:
 
 
 def _inner(t: Any, run: Run) -> Any:
-    return t._array if isinstance(t, LayeredTensor) and t._run is run else t
+    """What is left of a value when the transformation is over."""
+    while isinstance(t, LayeredTensor) and t._run is run:
+        t = t._array
+    return t
 
 
 def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTensor], run: Run, keep: bool) -> list[Any]:

@@ -27,9 +27,9 @@ def multigrad_operations() -> Iterable[mg.registry.Op]:
                  x=lambda xp, x: xp.special.digamma(x)),
         _declare("digamma(x, /)", "The derivative of the logarithm of the gamma function at each element.",
                  x=lambda xp, x: xp.special.polygamma(1, x)),
-        # SciPy takes any n and a wrong one gives nan; JAX's own is wrong below 0 (16 % at -10.3) and nan at infinity.
+        # SciPy's turns float32 into float64; JAX's is wrong below 0, even in its sign, and cupyx's is written as SciPy's.
         _declare("polygamma(n: plain, x, /)", "The derivative of order n of digamma at each element; n is an int, 0 or more.",
-                 numpy="multigrad_special.wrapped:polygamma_numpy", jax=None, cupy=None,
+                 numpy="multigrad_special.on_numpy:polygamma", jax="multigrad_special.on_jax:polygamma", cupy=None,
                  x=lambda xp, n, x: xp.special.polygamma(n + 1, x)),
         _declare("expit(x, /)", "The logistic function 1 / (1 + exp(-x)) of each element.",
                  x=lambda xp, ans: ans * (1 - ans)),

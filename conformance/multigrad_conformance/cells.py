@@ -1,0 +1,199 @@
+"""Every test there is for a backend: operation x check x sample x precision or variant, each with a stable id.
+
+An id reads `operation/check/sample`, followed by `@float32` for single precision or `@<variant>` for a variant of the
+backend. The set of ids depends on the table of operations and on what the backend's record says, never on the level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from multigrad.backends import discovery
+from multigrad.backends.spec import Backend
+from multigrad.engine.rules import array_index
+from multigrad.registry import OPS, Op
+
+from . import checks, kernels
+from .problem import Problem, is_floating
+from .sample import Kink, Sample, leaves
+from .samples import samples_of
+from .target import Target
+
+UNARY_OPERATORS = ("neg", "pos", "abs", "invert")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One test of one backend."""
+
+    backend: str
+    operation: str
+    check: str
+    label: str
+    run: Callable[[Target], None] = field(repr=False)
+    short: bool
+    single: bool = False
+    variant: str = ""
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def id(self) -> str:
+        suffix = f"@{self.variant}" if self.variant else "@float32" if self.single else ""
+        return f"{self.operation}/{self.check}/{self.label}{suffix}".replace(" ", "-")
+
+    def execute(self) -> None:
+        """Run the test; raises where something is wrong."""
+        backend = discovery.get(self.backend)
+        with backend.variants[self.variant]() if self.variant else nullcontext() as device:
+            self.run(Target(self.backend, device, self.single))
+
+
+@cache
+def everything(name: str) -> tuple[Cell, ...]:
+    """All cells of a backend, of both precisions and all levels and variants."""
+    backend = discovery.get(name)
+    Target(name)  # fills the table of operations
+    found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
+    return (*found, *(Cell(name, f"kernels.{k}", "kernel", "override", check, True) for k, check in kernels.checks_of(backend)))
+
+
+def selected(name: str, level: str) -> list[Cell]:
+    """The cells to run now: of that level, at the precisions that there are, within the backend's capabilities."""
+    target = Target(name)
+    lacking = {need for need in ("complex", "data_dependent") if not getattr(target.capabilities, need)}
+    return [c for c in everything(name) if (level == "full" or c.short) and not c.needs & lacking and _at_precision(c, target.has_double)]
+
+
+def _at_precision(cell: Cell, has_double: bool) -> bool:
+    """In single precision everything runs where there is no other, else the basic checks of the first sample."""
+    if cell.variant or cell.check in ("kernel", "conversion"):
+        return True
+    if not has_double:
+        return cell.single
+    return not cell.single or (cell.short and cell.check in ("forward", "vjp") and cell.label.partition("@")[0] == _first(cell.operation))
+
+
+def _first(operation: str) -> str:
+    return samples_of(operation)[0].label
+
+
+def missing(op: Op) -> bool:
+    """Whether an operation has no samples, so that nothing about it would be tested."""
+    return not samples_of(op.name)
+
+
+def _of_operation(backend: Backend, op: Op) -> Iterator[Cell]:
+    samples = samples_of(op.name)
+    for single in (False, True):
+        for sample in samples:
+            for check, run in _checks(backend, op, sample):
+                if not (single and check in ("conversion",)):
+                    yield _cell(backend, op, check, sample, run, single)
+        if samples:
+            for check, sample, run in _derived(op, samples[0]):
+                if not (single and check == "promotion"):
+                    yield _cell(backend, op, check, sample, run, single)
+    if samples and not samples[0].checks:
+        sample = samples[0]
+        check, run = ("vjp", checks.vjp) if _differentiable(op, sample) else ("forward", checks.forward)
+        for variant in backend.variants:
+            yield _cell(backend, op, check, sample, run, False, variant)
+
+
+def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single: bool, variant: str = "") -> Cell:
+    def execute(target: Target) -> None:
+        run(checks.Case(target, op, sample))
+
+    needs = frozenset(({"complex"} if sample.complex else set()) | ({sample.needs} if sample.needs else set()))
+    return Cell(backend.name, op.name, check, sample.label, execute, bool(sample.short), single, variant, needs)
+
+
+def _differentiable(op: Op, sample: Sample) -> bool:
+    return bool(Problem.of(op, sample).places)
+
+
+def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any]]:
+    """The checks that apply to a sample."""
+    if isinstance(sample, Kink):
+        yield "kink", checks.kink
+        return
+    known: dict[str, Any] = {"forward": checks.forward}
+    if sample.checks == ("conversion",):
+        known = {"conversion": checks.conversion}
+    elif _differentiable(op, sample):
+        known["vjp"] = checks.vjp
+        if op.kind != "composite":
+            known["jvp"] = checks.jvp
+        known["second"] = checks.second
+    if op.name in backend.functions and op.forward is not None:
+        known["override"] = checks.override
+    yield from ((check, run) for check, run in known.items() if sample.checks is None or check in sample.checks)
+
+
+# ----- samples made from the first one of an operation -----
+
+FULL, ROW, COLUMN, FIRST_ROW, ZERO_D, NUMBER = (
+    lambda x: x, lambda x: x[0], lambda x: x[:, :1], lambda x: x[:1], lambda x: np.asarray(x[0, 0]), lambda x: x[0, 0].item())
+BROADCASTS = {"full,row": (FULL, ROW), "number,full": (NUMBER, FULL), "row,full": (ROW, FULL), "column,row": (COLUMN, FIRST_ROW),
+              "full,column": (FULL, COLUMN), "full,0-d": (FULL, ZERO_D), "0-d,full": (ZERO_D, FULL), "full,number": (FULL, NUMBER)}
+SHORT_BROADCASTS = ("full,row", "number,full")
+EMPTIES = {"0-d": ZERO_D, "no rows": lambda x: x[:0]}
+
+
+def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
+    """Checks of an operation's way with shapes, layouts, dtypes and raw operands, on values of its first sample."""
+    if isinstance(sample, Kink) or sample.checks:
+        return
+    arrays = [v for v in leaves(Problem.of(op, sample).values) if isinstance(v, np.ndarray)]
+    differentiable = _differentiable(op, sample)
+    if differentiable:
+        for name in checks.LAYOUTS:
+            if name != "repeated" or op.batching == "elementwise":
+                yield "layout", _named(sample, name), partial(_layout, sample=sample, name=name)
+    if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
+        for side in ("left", "right"):
+            yield "raw", _named(sample, side, True), partial(_raw, sample=sample, side=side)
+    if op.batching != "elementwise" or not arrays or any(a.shape != (2, 3) for a in arrays):
+        return
+    for label, form in EMPTIES.items():
+        yield "empty", _made(op, sample, label, form, form, label == "0-d"), checks.empty
+    if len(arrays) < 2:
+        return
+    for label, (first, others) in BROADCASTS.items():
+        if "number" not in label or (len(arrays) == 2 and label != "number,full") or op.operator:
+            yield "broadcasting", _made(op, sample, label, first, others, label in SHORT_BROADCASTS), checks.derived
+    if sum(map(is_floating, arrays)) > 1:
+        mixed = _made(op, sample, "float64,float32", FULL, lambda x: x.astype(np.float32) if is_floating(x) else x, True)
+        yield "promotion", mixed, checks.derived
+
+
+def _named(sample: Sample, label: str, short: bool = False) -> Sample:
+    return Sample(label, *sample.args, short=short, needs=sample.needs, **sample.kwargs)
+
+
+def _layout(case: checks.Case, sample: Sample, name: str) -> None:
+    checks.layout(checks.Case(case.target, case.op, sample), name)
+
+
+def _raw(case: checks.Case, sample: Sample, side: str) -> None:
+    checks.raw_operand(checks.Case(case.target, case.op, sample), side)
+
+
+def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bool) -> Sample:
+    """A sample with its first array cut to one form and the others to another."""
+    problem = Problem.of(op, sample)
+    values = dict(zip(op.roles, problem.values, strict=True))
+    index = array_index(op)
+    form = first
+    for name in index:
+        if isinstance(values[name], np.ndarray):
+            values[name] = form(values[name])
+            form = others
+    positional = [values.pop(n) for n, p in op.signature.parameters.items() if p.kind is not p.KEYWORD_ONLY]
+    return Sample(label, *positional, short=short, differentiable=sample.differentiable, tolerance=sample.tolerance, **values)

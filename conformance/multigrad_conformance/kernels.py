@@ -1,0 +1,82 @@
+"""The engine's kernels that a backend overrides, each against the default that uses only the standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from multigrad.backends.kernels import DEFAULTS
+from multigrad.backends.spec import Backend
+
+from .compare import assert_close
+from .target import Target
+
+X = np.asarray([[0.5, -1.0, 2.0], [1.5, 0.0, -2.5]])
+
+
+def own(target: Target) -> None:
+    """Equal values, in memory that nobody else can write to."""
+    for like in (target.raw(X), target.xp.permute_dims(target.raw(X.T), (1, 0)), None):
+        g = target.xp.broadcast_to(target.raw(X[:1]), (2, 3))
+        held = g
+        result = target.host.own(target.xp, g, like)
+        assert_close(target.numpy(result), target.numpy(DEFAULTS["own"](target.xp, held, like)), "own")
+        assert result.dtype == g.dtype
+        if target.capabilities.mutable:
+            result[...] = 7.0
+            assert_close(target.numpy(held), np.broadcast_to(X[:1], (2, 3)), "what was given is shared with what came back")
+
+
+def place(target: Target) -> None:
+    g = target.raw(X)
+    result = target.host.place(target.xp, g, target.raw(X))
+    assert_close(target.numpy(result), X, "place")
+    assert target.host.device(target.xp, result) == target.host.device(target.xp, g)
+
+
+def constant(target: Target) -> None:
+    for value in (0.0, -0.0, 2, True, 1, 1.0, -1.5, float("inf")):
+        for name in ("float32", "float64" if target.has_double else "float32"):
+            dtype = getattr(target.xp, name)
+            found = target.host.constant(target.xp, value, dtype, target.own_device())
+            expected = DEFAULTS["constant"](target.xp, value, dtype, target.own_device())
+            assert found.dtype == expected.dtype == dtype and tuple(found.shape) == ()
+            assert np.array_equal(np.signbit(target.numpy(found)), np.signbit(target.numpy(expected)))
+            assert_close(target.numpy(found), target.numpy(expected), f"constant {value!r}")
+
+
+def device(target: Target) -> None:
+    """It is what makes a constant meet the array."""
+    x = target.raw(X)
+    found = target.host.device(target.xp, x)
+    ones = target.xp.ones((3,), dtype=x.dtype, device=found)
+    assert_close(target.numpy(x + ones), X + 1, "an array made on the device that was told")
+
+
+def devices(target: Target) -> None:
+    found = target.host.backend.kernel("devices")(target.host.backend.namespace)
+    assert isinstance(found, tuple) and found, f"devices gave {found!r}"
+
+
+def write(target: Target) -> None:
+    """What comes back has the new values; where arrays are mutable, it is the same array."""
+    x = target.raw(X)
+    result = target.host.write(target.xp, x, target.raw(2 * X))
+    assert_close(target.numpy(result), 2 * X, "write")
+    assert result.dtype == x.dtype
+    if target.capabilities.mutable:
+        assert_close(target.numpy(x), 2 * X, "the array itself was not written to")
+
+
+def synchronize(target: Target) -> None:
+    target.host.backend.kernel("synchronize")(target.xp, target.raw(X))
+
+
+CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, write, synchronize)}
+
+
+def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:
+    """The check of each kernel: defaults, too, have to work on this library."""
+    yield from ((name, CHECKS[name]) for name in DEFAULTS if name in CHECKS)

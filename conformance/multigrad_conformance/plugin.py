@@ -1,0 +1,137 @@
+"""The pytest plugin: `pytest --pyargs multigrad_conformance --backend NAME --samples short|full`.
+
+It is loaded in every run of pytest where it is installed, so it does nothing, and imports nothing, until the tests of
+this package are collected.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODULE = "multigrad_conformance.test_conformance"
+PROPERTY = "multigrad_conformance"
+
+_results = pytest.StashKey[dict[str, dict[str, str]]]()
+_parameters = pytest.StashKey[dict[str, Any]]()
+_left_out = pytest.StashKey[dict[str, str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("multigrad conformance")
+    group.addoption("--backend", action="append", default=[], metavar="NAME",
+                    help="array library to test (repeatable); default: every installed one that works here")
+    group.addoption("--samples", choices=("short", "full"), default="short",
+                    help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast")
+    group.addoption("--conformance-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_results] = {}
+    config.stash[_left_out] = {}
+
+
+def backends_of(config: pytest.Config) -> list[str]:
+    """The backends to test. One that was asked for by name must work; of the others, those that do not are told."""
+    from multigrad.backends import discovery
+    from multigrad.errors import BackendError
+
+    asked = list(dict.fromkeys(config.getoption("--backend")))
+    found = []
+    for name in asked or discovery.names():
+        try:
+            discovery.get(name)
+            found.append(name)
+        except BackendError as error:
+            if asked:
+                raise pytest.UsageError(str(error)) from error
+            config.stash[_left_out][name] = str(error)
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.module.__name__ != MODULE:
+        return
+    config = metafunc.config
+    if _parameters not in config.stash:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            config.stash[_parameters] = metafunc.module.parameters(backends_of(config), config.getoption("--samples"))
+    for argument in metafunc.fixturenames:
+        if argument in config.stash[_parameters]:
+            values, ids = config.stash[_parameters][argument]
+            metafunc.parametrize(argument, values, ids=ids)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """At singular points libraries warn about what the tests are there to look at."""
+    if getattr(getattr(item, "module", None), "__name__", "") != MODULE:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    outcome: Any = yield
+    cell = getattr(item, "callspec", None) and item.callspec.params.get("cell")  # type: ignore[attr-defined]
+    if call.when == "call" and hasattr(cell, "backend"):
+        report = outcome.get_result()
+        state = "exempt" if hasattr(report, "wasxfail") else report.outcome
+        reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (str(call.excinfo.value).partition("\n")[0] if call.excinfo else "")
+        report.user_properties.append((PROPERTY, (cell.backend, cell.id, state, reason)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # User properties, not the stash, since under xdist the tests run in other processes.
+    for name, value in report.user_properties:
+        if name == PROPERTY and report.when == "call":
+            backend, test_id, state, reason = value
+            _collected.setdefault(backend, {})[test_id] = (state, reason)
+
+
+_collected: dict[str, dict[str, tuple[str, str]]] = {}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--conformance-json")
+    if path and not hasattr(session.config, "workerinput"):
+        Path(path).write_text(json.dumps(document(session.config), indent=1, sort_keys=True) + "\n")
+
+
+def document(config: pytest.Config) -> dict[str, Any]:
+    """The results as they are written: the same tests in the same order give the same text, but for what changed."""
+    import multigrad
+    from multigrad.registry import OPS
+
+    return {
+        "multigrad": multigrad.__version__,
+        "samples": config.getoption("--samples"),
+        "operations": {name: {"chapter": op.chapter, "kind": op.kind} for name, op in OPS.items()},
+        "left out": config.stash[_left_out],
+        "backends": {name: {"tests": {i: [state, reason] if reason else [state] for i, (state, reason) in tests.items()}}
+                     for name, tests in _collected.items()},
+    }
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if _parameters not in config.stash and not _collected:
+        return
+    terminalreporter.section("multigrad conformance")
+    for name, tests in _collected.items():
+        states = [state for state, _ in tests.values()]
+        terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {states.count('passed')} passed, "
+                              f"{states.count('failed')} failed, {states.count('exempt')} exempt ({config.getoption('--samples')} samples)")
+        for i, (state, reason) in tests.items():
+            if state == "exempt":
+                terminalreporter.line(f"  exempt {i}: {reason}")
+    for name, why in config.stash[_left_out].items():
+        terminalreporter.line(f"{name}: not tested: {why}")

@@ -1,0 +1,42 @@
+"""The samples of every operation: those of the standard from here, the others from the plugins that registered them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from multigrad.backends import hooks
+from multigrad.backends.raw import resolve
+from multigrad.registry import OPS
+
+from ..sample import Draw, Sample
+from . import creation, elementwise, manipulation, statistical
+
+
+@cache
+def generators() -> dict[str, Any]:
+    """The generator of samples of each operation that has one."""
+    table: dict[str, Any] = {}
+    for chapter in (elementwise, statistical, manipulation, creation):
+        table |= chapter.samples()
+    for name, target in hooks.load_samples().items():
+        table.setdefault(name, target)
+    return {name: target for name, target in table.items() if name in OPS}
+
+
+@cache
+def samples_of(name: str) -> tuple[Sample, ...]:
+    """The samples of an operation, whether each is short decided; none if there is no generator."""
+    target = generators().get(name)
+    if target is None:
+        return ()
+    found = tuple(resolve(target)(Draw(name)))
+    labels = [s.label for s in found]
+    if len(set(labels)) != len(labels) or any("/" in label or "@" in label for label in labels):
+        raise ValueError(f"the samples of {name!r} need labels that differ and have neither '/' nor '@': {labels}")
+    seen: set[bool] = set()
+    for s in found:
+        if s.short is None:
+            s.short = s.complex not in seen or hasattr(s, "gradients")
+        seen.add(s.complex)
+    return found

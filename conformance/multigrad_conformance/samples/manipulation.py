@@ -1,0 +1,206 @@
+"""Samples of operations that arrange elements: manipulation, indexing, searching, sets, and the kernels of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..sample import Draw, Kink, Sample
+
+NAN = np.nan
+
+
+def arranged(draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]) -> Iterator[Sample]:
+    """For an operation on one array: each case is a label, a shape, further arguments. The first comes complex as well."""
+    for i, (label, shape, args, kwargs) in enumerate(cases):
+        yield Sample(label, draw.real(*shape), *args, **kwargs)
+        if i == 0:
+            yield Sample("complex", draw.complex(*shape), *args, **kwargs)
+            yield Sample("integers", draw.integers(*shape), *args, **kwargs)
+
+
+ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]] = {
+    "broadcast_to": [("rows", (3,), ((2, 3),), {}), ("columns", (2, 1), ((2, 3),), {}), ("0-d", (), ((2, 2),), {}),
+                     ("empty", (1, 3), ((0, 3),), {})],
+    "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("0-d", (1,), ((),), {}), ("copy", (4,), ((2, 2),), {"copy": True}),
+                ("empty", (0, 3), ((3, 0),), {})],
+    "expand_dims": [("first", (2, 3), (), {"axis": 0}), ("last", (3,), (), {"axis": -1}), ("0-d", (), (), {"axis": 0})],
+    "squeeze": [("one", (2, 1, 3), (1,), {}), ("several", (1, 2, 1), ((0, -1),), {})],
+    "permute_dims": [("reversed", (2, 3), ((1, 0),), {}), ("cycle", (2, 3, 4), ((2, 0, 1),), {}), ("negative", (2, 3, 4), ((-1, 0, 1),), {}),
+                     ("0-d", (), ((),), {})],
+    "moveaxis": [("one", (2, 3, 4), (0, -1), {}), ("several", (2, 3, 4), ((0, 1), (2, 0)), {})],
+    "flip": [("all", (2, 3), (), {}), ("axis", (2, 3), (), {"axis": 1}), ("axes", (2, 3, 2), (), {"axis": (0, -1)}), ("empty", (0,), (), {})],
+    "roll": [("flat", (2, 3), (2,), {}), ("axis", (2, 3), (1,), {"axis": 1}), ("axes", (2, 3), ((1, -2),), {"axis": (0, 1)})],
+    "tril": [("matrix", (3, 3), (), {}), ("below", (3, 2), (), {"k": -1}), ("batch", (2, 2, 3), (), {"k": 1})],
+    "triu": [("matrix", (3, 3), (), {}), ("above", (3, 2), (), {"k": 1}), ("batch", (2, 2, 3), (), {"k": -1})],
+    "unstack": [("first", (2, 3), (), {}), ("last", (2, 3), (), {"axis": -1})],
+    "tile": [("vector", (3,), ((2,),), {}), ("matrix", (2, 3), ((2, 2),), {}), ("more axes", (3,), ((2, 1, 2),), {}),
+             ("fewer", (2, 3), ((2,),), {}), ("none", (2,), ((0,),), {})],
+}
+
+
+def repeat(draw: Draw) -> Iterator[Sample]:
+    yield Sample("flat", draw.real(2, 3), 2)
+    yield Sample("complex", draw.complex(2, 3), 2, axis=1)
+    yield Sample("axis", draw.real(2, 3), 3, axis=0)
+    yield Sample("each its own", draw.real(2, 3), np.asarray([2, 0, 1]), axis=1, needs="data_dependent")
+    yield Sample("never", draw.real(3), 0)
+
+
+def joined(name: str, draw: Draw) -> Iterator[Sample]:
+    yield Sample("two", [draw.real(2, 3), draw.real(2, 3)])
+    yield Sample("complex", [draw.complex(2, 3), draw.complex(2, 3)], axis=1)
+    yield Sample("three", [draw.real(2, 3), draw.real(2, 3), draw.real(2, 3)], axis=-1)
+    yield Sample("real,complex", [draw.real(2), draw.complex(2)])
+    yield Sample("one of them", (draw.real(2), draw.integers(2).astype(np.float64)))
+    if name == "concat":
+        yield Sample("lengths", [draw.real(2, 1), draw.real(2, 3)], axis=1)
+        yield Sample("flat", [draw.real(2, 2), draw.real(3)], axis=None)
+        yield Sample("empty", [draw.real(0, 2), draw.real(2, 2)])
+
+
+def broadcast_arrays(draw: Draw) -> Iterator[Sample]:
+    yield Sample("two", draw.real(2, 1), draw.real(3))
+    yield Sample("complex", draw.complex(2, 1), draw.complex(3))
+    yield Sample("three", draw.real(), draw.real(2, 1), draw.real(1, 3))
+
+
+def broadcast_shapes(draw: Draw) -> Iterator[Sample]:
+    yield Sample("two", (2, 1), (3,))
+    yield Sample("three", (), (4, 1, 1), (2, 3))
+
+
+def meshgrid(draw: Draw) -> Iterator[Sample]:
+    yield Sample("xy", draw.real(2), draw.real(3))
+    yield Sample("ij", draw.real(2), draw.real(3), indexing="ij")
+    yield Sample("three", draw.real(2), draw.real(3), draw.real(2))
+    yield Sample("one", draw.complex(3))
+
+
+# ----- indexing -----
+
+MASK = np.asarray([[True, False, True], [False, False, True]])
+ROWS = np.asarray([1, 0, 1])
+KEYS: dict[str, tuple[tuple[int, ...], Any]] = {
+    "integer": ((2, 3), 1),
+    "integer arrays": ((2, 3), (np.asarray([0, 1, 0]), np.asarray([2, -1, 2]))),
+    "mask": ((2, 3), MASK),
+    "slice": ((5,), slice(1, 4)),
+    "step": ((5,), slice(None, None, 2)),
+    "backwards": ((5,), slice(None, None, -2)),
+    "mixed": ((2, 3, 4), (1, slice(None), slice(1, 3))),
+    "ellipsis": ((2, 3, 2), (Ellipsis, 1)),
+    "new axis": ((2, 3), (slice(None), None, 0)),
+    "all integers": ((2, 3), (1, -1)),
+    "integer array": ((4, 2), ROWS),
+    "array of arrays": ((4, 2), np.asarray([[1, 0], [3, -1]])),
+    "nothing": ((3,), slice(2, 2)),
+    "mask of rows": ((2, 3), np.asarray([True, False])),
+    "no element": ((2, 3), np.zeros((2, 3), bool)),
+    "0-d": ((), ()),
+}
+
+
+def _needs(key: Any) -> str:
+    return "data_dependent" if isinstance(key, np.ndarray) and key.dtype == bool else ""
+
+
+def getitem(draw: Draw) -> Iterator[Sample]:
+    for label, (shape, key) in KEYS.items():
+        yield Sample(label, draw.real(*shape), key, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
+    yield Sample("complex", draw.complex(2, 3), (slice(None), 1))
+
+
+def unindex(draw: Draw) -> Iterator[Sample]:
+    for label, (shape, key) in KEYS.items():
+        yield Sample(label, draw.real(*np.zeros(shape)[key].shape), key, shape, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
+    yield Sample("complex", draw.complex(2), (slice(None), 1), (2, 3))
+
+
+def setitem(draw: Draw) -> Iterator[Sample]:
+    for label, (shape, key) in KEYS.items():
+        if label in ("integer arrays", "array of arrays", "integer array"):  # of a repeated place, the last value counts
+            continue
+        yield Sample(label, draw.real(*shape), key, draw.real(*np.zeros(shape)[key].shape), needs=_needs(key),
+                     short=label in ("integer", "mask"))
+    yield Sample("integer arrays", draw.real(2, 3), (np.asarray([0, 1]), np.asarray([2, -1])), draw.real(2), short=True)
+    yield Sample("repeated places", draw.real(4), np.asarray([1, 2, 1]), draw.real(3))
+    yield Sample("broadcast row", draw.real(2, 3), slice(None), draw.real(3))
+    yield Sample("number", draw.real(2, 3), (0, slice(1, 3)), 2.5)
+    yield Sample("masked number", draw.real(2, 3), MASK, draw.real(), needs="data_dependent")
+    yield Sample("complex", draw.complex(2, 3), (slice(None), 1), draw.complex(2))
+    yield Sample("real into complex", draw.complex(2, 3), 0, draw.real(3))
+
+
+def take(draw: Draw) -> Iterator[Sample]:
+    yield Sample("axis", draw.real(2, 3), np.asarray([2, 0, 2]), axis=1)
+    yield Sample("complex", draw.complex(2, 3), np.asarray([1, 0]), axis=0)
+    yield Sample("vector", draw.real(4), np.asarray([3, 1, 1, -1]))
+    yield Sample("rows", draw.real(3, 2, 2), np.asarray([0, 2, 2]), axis=0)
+    yield Sample("none", draw.real(3), np.zeros((0,), np.int64))
+
+
+def take_along_axis(draw: Draw) -> Iterator[Sample]:
+    yield Sample("last", draw.real(2, 3), np.asarray([[0, 0], [2, 1]]))
+    yield Sample("complex", draw.complex(2, 3), np.asarray([[0, 0], [2, 1]]))
+    yield Sample("first", draw.real(3, 2), np.asarray([[2, 1], [0, 1]]), axis=0)
+    yield Sample("broadcast", draw.real(2, 3), np.asarray([[2, 0]]), axis=-1)
+    yield Sample("negative", draw.real(2, 3), np.asarray([[-1], [-3]]))
+
+
+def scatter_add(draw: Draw) -> Iterator[Sample]:
+    yield Sample("vector", draw.real(4), np.asarray([2, 0, 2, -1]), 3)
+    yield Sample("complex", draw.complex(3), np.asarray([1, 1, 0]), 2)
+    yield Sample("rows", draw.real(4, 2), np.asarray([2, 0, 2, 2]), 4)
+    yield Sample("none", draw.real(0, 2), np.zeros((0,), np.int64), 3)
+    yield Sample("wide rows", draw.real(2, 300), np.asarray([1, 1]), 2, short=False, checks=("forward", "override"))
+
+
+# ----- searching and sets -----
+
+
+def where(draw: Draw) -> Iterator[Sample]:
+    yield Sample("real", draw.booleans(2, 3), draw.real(2, 3), draw.real(2, 3))
+    yield Sample("complex", draw.booleans(2, 3), draw.complex(2, 3), draw.complex(2, 3))
+    yield Sample("real,complex", draw.booleans(2, 3), draw.real(2, 3), draw.complex(2, 3))
+    yield Sample("integers", draw.booleans(2, 3), draw.integers(2, 3), draw.integers(2, 3))
+    yield Kink("nan in the branch not taken", np.asarray([True, False]), [1.0, NAN], [NAN, 2.0], gradients={"x1": [1, 0], "x2": [0, 1]})
+
+
+def nonzero(draw: Draw) -> Iterator[Sample]:
+    yield Sample("integers", draw.integers(2, 3, low=0, high=2), needs="data_dependent")
+    yield Sample("real", np.asarray([0.0, 1.5, -0.0, 2.0]), needs="data_dependent")
+
+
+def searchsorted(draw: Draw) -> Iterator[Sample]:
+    x1 = np.sort(draw.apart(5))
+    yield Sample("left", x1, draw.real(2, 3))
+    yield Sample("right", x1, x1[[0, 2]].copy(), side="right")
+    yield Sample("sorter", x1[::-1].copy(), draw.real(3), sorter=np.arange(5)[::-1].copy())
+
+
+def unique(name: str, draw: Draw) -> Iterator[Sample]:
+    yield Sample("real", np.asarray([[0.5, -1.0, 2.0], [1.5, 3.0, -2.5]]), needs="data_dependent")
+    yield Sample("complex", draw.complex(3), needs="data_dependent", differentiable=())
+    yield Sample("repeated", np.asarray([2.0, 1.0, 2.0, 1.0]), needs="data_dependent", checks=("forward",))
+    yield Sample("integers", np.asarray([3, 1, 3, 2]), needs="data_dependent")
+
+
+def isin(draw: Draw) -> Iterator[Sample]:
+    yield Sample("integers", draw.integers(2, 3), draw.integers(3))
+    yield Sample("inverted", draw.integers(4), draw.integers(2), invert=True)
+
+
+def samples() -> dict[str, Any]:
+    """The generators of these chapters, by operation."""
+    table: dict[str, Any] = {f.__name__: f for f in (repeat, broadcast_arrays, broadcast_shapes, meshgrid, getitem, unindex, setitem, take,
+                                                     take_along_axis, scatter_add, where, nonzero, searchsorted, isin)}
+    for name, cases in ARRANGEMENTS.items():
+        table[name] = lambda draw, cases=cases: arranged(draw, *cases)
+    for name in ("concat", "stack"):
+        table[name] = lambda draw, name=name: joined(name, draw)
+    for name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
+        table[name] = lambda draw, name=name: unique(name, draw)
+    return table

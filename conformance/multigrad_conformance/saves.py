@@ -1,0 +1,53 @@
+"""What the backward pass keeps, read from the table of operations: it must be what PyTorch keeps (what may be modified later)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multigrad.registry import OPS, Op, Rule
+
+RESULT = {"exp", "expm1", "sqrt", "tanh", "reciprocal", "tan"}
+INPUT = {"sin", "cos", "log", "log1p", "log2", "log10", "square", "atan2", "maximum", "minimum", "clip", "var", "sinh", "cosh", "asin",
+         "acos", "atan", "asinh", "acosh", "atanh"}
+OTHER = {"multiply", "matmul", "tensordot", "vecdot"}
+NOTHING = {"add", "subtract", "negative", "positive", "sum", "mean", "cumulative_sum", "reshape", "permute_dims", "broadcast_to",
+           "expand_dims", "squeeze", "concat", "stack", "unstack", "flip", "roll", "tril", "triu", "floor", "ceil", "round", "trunc",
+           "real", "imag", "conj", "tile", "moveaxis", "matrix_transpose", "astype", "meshgrid", "broadcast_arrays", "linspace", "full"}
+STATED = {**{("divide", a): allowed for a, allowed in (("x1", {"x2"}), ("x2", {"x1", "x2"}))},
+          **{(name, a): {"condition"} for name in ("where",) for a in ("x1", "x2")},
+          ("remainder", "x1"): set(), ("take", "x"): {"indices"}, ("take_along_axis", "x"): {"indices"}}
+
+
+def kept(op: Op, argument: str) -> set[str]:
+    """The arrays that the gradient of an argument keeps alive: arguments and outputs, by name."""
+    rule = op.vjp if isinstance(op.vjp, Rule) else op.vjp[argument]
+    names = op.keep.get(argument, rule.keeps) if isinstance(op.vjp, Rule) else rule.keeps
+    return {n for n in names if n in op.arrays or n == "ans" or n in (op.outputs or ())}
+
+
+def allowed(op: Op, argument: str) -> set[str] | None:
+    """What may be kept, where it is stated."""
+    arrays = set(op.arrays)
+    stated = STATED.get((op.name, argument))
+    if stated is not None:
+        return stated
+    if op.name in NOTHING:
+        return set()
+    if op.name in RESULT:
+        return {"ans"}
+    if op.name in INPUT:
+        return arrays
+    if op.name in OTHER:
+        return arrays - {argument}
+    ruled = arrays if isinstance(op.vjp, Rule) else set(op.vjp)
+    if op.kind == "linear":  # a linear operation needs no argument that it is linear in, nor its own result
+        return arrays - ruled
+    return None
+
+
+def plans() -> Iterator[tuple[str, str]]:
+    """The operations and arguments whose plan is stated."""
+    for op in OPS.values():
+        for argument in op.arrays if isinstance(op.vjp, Rule) else op.vjp:
+            if allowed(op, argument) is not None:
+                yield op.name, argument

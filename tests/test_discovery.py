@@ -1,0 +1,499 @@
+"""Discovery of backends and plugins, through entry points of distributions made for each test, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import multigrad
+
+ROOT = Path(multigrad.__file__).parents[1]
+
+SPEC = """
+import multigrad as mg
+@mg.hookimpl
+def multigrad_backends():
+    return [mg.BackendSpec({name!r}, module={module!r}, load={load!r})]
+"""
+
+# A library, and the backend of it, in one module.
+TOY = """
+import array_api_strict
+import multigrad as mg
+class Array: pass
+def make():
+    return mg.Backend("toy", array_api_strict, (Array,))
+"""
+
+SHOW = """
+from multigrad.backends import discovery
+for line in discovery.listing():
+    print(line.name, "|", line.distribution, line.version, "|", line.state, "|", line.error)
+"""
+
+
+class Site:
+    """A folder on the path of a new process, with modules and with distributions that have entry points."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def module(self, name: str, text: str) -> None:
+        (self.folder / f"{name}.py").write_text(textwrap.dedent(text))
+
+    def distribution(self, name: str, version: str = "1.0", **entry_points: str) -> None:
+        info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        lines = "".join(f"{key} = {target}\n" for key, target in entry_points.items())
+        (info / "entry_points.txt").write_text(f"[multigrad]\n{lines}" if lines else "")
+
+    def plugin(self, name: str, text: str) -> None:
+        """A distribution `multigrad-<name>` with one plugin of that name, the module `plugin_<name>`."""
+        self.module(f"plugin_{name}", text)
+        self.distribution(f"multigrad-{name}", **{name: f"plugin_{name}"})
+
+    def run(self, code: str, **environment: str) -> str:
+        path = os.pathsep.join([str(self.folder), str(ROOT)])
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")}
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=False,
+                              env=kept | {"PYTHONPATH": path} | environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def line(self, name: str, **environment: str) -> str:
+        """What the listing says about one name."""
+        lines = [line for line in self.run(SHOW, **environment).splitlines() if line.startswith(f"{name} |")]
+        assert len(lines) == 1, lines
+        return lines[0]
+
+    def error(self, call: str, **environment: str) -> str:
+        """The type and the text of the error that a call of `discovery` raises, twice alike, while NumPy keeps working."""
+        return self.run(f"""
+            from multigrad.backends import discovery
+            from multigrad.errors import BackendError, RegistrationError
+            told = []
+            for _ in range(2):
+                try:
+                    discovery.{call}
+                except (BackendError, RegistrationError) as error:
+                    told.append(type(error).__name__ + ": " + str(error))
+            assert len(told) == 2 and told[0] == told[1], told
+            assert discovery.get("numpy").name == "numpy"
+            print(told[0])
+            """, **environment).strip()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+# ----- Listing -----
+
+
+def test_the_listing_imports_no_array_library(site: Site) -> None:
+    site.module("toy", TOY)
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    out = site.run(SHOW + "import sys; print(*[m for m in ('numpy', 'jax', 'cupy', 'array_api_strict', 'toy') if m in sys.modules])")
+    assert "toy | multigrad-toy 1.0 | available | \n" in out
+    assert "numpy | multigrad-array" in out
+    assert "jax | multigrad-array" in out
+    assert out.endswith("\n\n")  # no module
+
+
+def test_a_probe_adds_devices_and_dtypes_and_survives_what_is_broken(site: Site) -> None:
+    site.module("toy", TOY)
+    site.module("bad", "def make(): raise ValueError('no such luck')")
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.plugin("bad", SPEC.format(name="bad", module="bad", load="bad:make"))
+    out = site.run("""
+        import multigrad
+        for b in multigrad.backends(probe=True):
+            print(b.name, b.state, b.devices, b.dtypes, b.error)
+        """)
+    assert "numpy loaded ('cpu',) ('bool', 'int8'," in out
+    assert "toy loaded (\"array_api_strict.Device('CPU_DEVICE')\"," in out
+    assert "bad broken () () backend 'bad' of the plugin 'bad' of multigrad-bad 1.0 is broken: ValueError: no such luck" in out
+
+
+def test_the_version_of_a_library_is_found_without_importing_it(site: Site) -> None:
+    out = site.run("""
+        import importlib.metadata, sys
+        from multigrad.backends import discovery
+        found = {b.name: b.library_version for b in discovery.listing()}
+        assert "numpy" not in sys.modules
+        assert found["numpy"] == importlib.metadata.version("numpy")
+        print("ok")
+        """)
+    assert out == "ok\n"
+
+
+def test_built_in_backends_are_known_without_an_installation(site: Site) -> None:
+    """In a source tree that is not installed there are no entry points of ours."""
+    out = site.run("import importlib.metadata as m; m.entry_points = lambda **_: ()" + SHOW)
+    assert "numpy | multigrad-array (not installed) | available | \n" in out
+    assert "jax | multigrad-array (not installed) |" in out
+
+
+# ----- Broken plugins -----
+
+
+def test_a_plugin_whose_import_fails(site: Site) -> None:
+    site.plugin("bad", "import a_module_that_is_missing")
+    expected = "the plugin 'bad' of multigrad-bad 1.0 could not be imported: ModuleNotFoundError: No module named 'a_module_that_is_missing'"
+    assert site.line("bad") == f"bad | multigrad-bad 1.0 | broken | {expected}"
+    assert site.error("get('bad')") == f"BackendError: backend 'bad' is broken: {expected}"
+    assert "Traceback" in site.run("from multigrad.backends import discovery as d\nprint([b.traceback for b in d.listing() if b.name == 'bad'])")
+
+
+HOOK = "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends():\n    "
+NONSENSE = {
+    "a number": (HOOK + "return 42", "returned 42 from multigrad_backends: return a list of BackendSpec."),
+    "a string": (HOOK + "return 'numpy'", "returned 'numpy' from multigrad_backends: return a list of BackendSpec."),
+    "a wrong item": (HOOK + "return [1.5]", "returned 1.5 from multigrad_backends: return a list of BackendSpec."),
+    "nothing": (HOOK + "pass", "returned nothing from multigrad_backends."),
+    "an exception": (HOOK + "raise KeyError('k')", "failed in multigrad_backends: KeyError: 'k'"),
+    "an exception later": (HOOK + "yield 1 / 0", "failed in multigrad_backends: ZeroDivisionError: division by zero"),
+    "a bad spec": (HOOK + "return [mg.BackendSpec('x', 'x', 'x')]", "BackendSpec.load must read 'package.module:function', not 'x'."),
+    "an empty name": (HOOK + "return [mg.BackendSpec('', 'x', 'x:y')]", "BackendSpec.name must be a non-empty string, not ''."),
+    "no hooks": ("x = 1", "implements no hooks: mark its functions with @multigrad.hookimpl."),
+    "a misspelt hook": (HOOK.replace("backends", "backend") + "return []", "implements unknown hooks: multigrad_backend."),
+    "a wrong signature": (HOOK.replace("()", "(engine)") + "return []", "implements a hook wrongly: "),
+}
+
+
+@pytest.mark.parametrize("case", NONSENSE)
+def test_a_plugin_that_registers_nonsense(site: Site, case: str) -> None:
+    text, expected = NONSENSE[case]
+    site.plugin("odd", text)
+    line = site.line("odd")
+    assert line.startswith("odd | multigrad-odd 1.0 | broken | the plugin 'odd' of multigrad-odd 1.0 ") or "BackendSpec." in line
+    assert expected in line
+    assert expected in site.error("get('odd')")
+
+
+def test_an_entry_point_that_names_none(site: Site) -> None:
+    site.module("plugin_none", "thing = None")
+    site.distribution("multigrad-none", none="plugin_none:thing")
+    assert "must name a module or an object with hooks" in site.line("none")
+
+
+def test_what_is_right_in_a_plugin_stays(site: Site) -> None:
+    site.module("toy", TOY)
+    site.plugin("half", HOOK + "return [mg.BackendSpec('toy', 'toy', 'toy:make'), 'nonsense']")
+    assert "toy | multigrad-half 1.0 | available | the plugin 'half' of multigrad-half 1.0 returned 'nonsense'" in site.run(SHOW)
+    assert site.run("from multigrad.backends import discovery as d; print(d.get('toy').name)") == "toy\n"
+
+
+# ----- Names -----
+
+
+def test_two_backends_with_one_name(site: Site) -> None:
+    site.module("toy", TOY)
+    for name in ("first", "second"):
+        site.plugin(name, SPEC.format(name="toy", module="toy", load="toy:make"))
+    out = site.run(SHOW)
+    assert "toy | multigrad-first 1.0 | available | \n" in out
+    assert ("second | multigrad-second 1.0 | broken | the backend 'toy' of the plugin 'second' of multigrad-second 1.0 is already that of "
+            "the plugin 'first' of multigrad-first 1.0. Choose another name.\n") in out
+
+
+def test_a_built_in_backend_is_not_displaced(site: Site) -> None:
+    site.module("toy", TOY)
+    site.plugin("aaa", SPEC.format(name="numpy", module="toy", load="toy:make"))
+    assert "is already that of the plugin 'numpy' of multigrad-array" in site.line("aaa")
+    assert site.line("numpy").startswith("numpy | multigrad-array")
+
+
+def test_two_plugins_with_one_name(site: Site) -> None:
+    site.module("toy", TOY)
+    site.module("mine", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.distribution("aaa", jax="mine")
+    out = site.run(SHOW)
+    assert "jax | aaa 1.0 | broken | the plugin 'jax' of aaa 1.0 cannot be registered: its name or its module is already that of the plugin " \
+           "'jax' of multigrad-array" in out
+    assert "jax | multigrad-array" in out
+
+
+# ----- Blocking -----
+
+
+def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
+    site.plugin("loud", "print('imported')")
+    assert site.line("loud", MULTIGRAD_BLOCK="other, loud") == "loud | multigrad-loud 1.0 | blocked | "
+    assert "imported" not in site.run(SHOW, MULTIGRAD_BLOCK="loud")
+    expected = "BackendError: backend 'loud' is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not block it."
+    assert site.error("get('loud')", MULTIGRAD_BLOCK="loud") == expected
+
+
+def test_a_built_in_backend_can_be_blocked(site: Site) -> None:
+    assert site.line("jax", MULTIGRAD_BLOCK="jax") .split(" | ")[2] == "blocked"
+    assert "backend 'jax' is blocked" in site.error("get('jax')", MULTIGRAD_BLOCK="jax")
+
+
+def test_a_plugin_is_blocked_through_pluggy(site: Site) -> None:
+    site.plugin("loud", "print('imported')")
+    out = site.run("from multigrad.backends import hooks; hooks.manager().set_blocked('loud')" + SHOW)
+    assert "imported" not in out
+    assert "loud | multigrad-loud 1.0 | blocked" in out
+
+
+def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
+    site.module("toy", TOY)
+    site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
+    assert "backend 'toy' is blocked" in site.run("""
+        from multigrad.backends import discovery, hooks
+        discovery.names()
+        hooks.manager().set_blocked("p")
+        try:
+            discovery.get("toy")
+        except RuntimeError as error:
+            print(error)
+        """)
+
+
+# ----- Loading -----
+
+
+def test_an_unknown_backend(site: Site) -> None:
+    error = site.error("get('nope')")
+    assert error.startswith("BackendError: unknown backend 'nope'. Known: cupy, jax, numpy")
+    assert error.endswith("Other libraries come with a plugin: pip install multigrad-nope, if there is one.")
+    assert site.error("get(3)") == "BackendError: a backend is asked for by its name, a string, not 3."
+
+
+def test_a_backend_whose_library_is_not_installed(site: Site) -> None:
+    site.plugin("toy", SPEC.format(name="toy", module="missing_library", load="toy:make"))
+    assert site.line("toy") == "toy | multigrad-toy 1.0 | not installed | pip install missing_library"
+    expected = "BackendError: backend 'toy' is known but its library 'missing_library' is not installed: pip install missing_library"
+    assert site.error("get('toy')") == expected
+
+
+def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
+    out = site.run("""
+        import sys
+        sys.modules["jax"] = None  # as if it were not there
+        from multigrad.backends import discovery
+        try:
+            discovery.get("jax")
+        except RuntimeError as error:
+            print(error)
+        """)
+    assert out == "backend 'jax' is known but its library 'jax' is not installed: pip install 'multigrad-array[jax]'\n"
+
+
+BROKEN = {
+    "raises": ("def make(): raise ValueError('no such luck')", "ValueError: no such luck"),
+    "import fails": ("import a_missing_module", "cannot load 'toy:make': No module named 'a_missing_module'"),
+    "no such function": ("x = 1", "cannot load 'toy:make': module 'toy' has no attribute 'make'"),
+    "no backend": ("def make(): return 3", "toy:make returned 3: return a multigrad.Backend"),
+    "another name": (TOY.replace('"toy"', '"other"'), "returned a Backend named 'other': name it as the BackendSpec does, 'toy'"),
+    "NumPy's arrays": (TOY.replace("class Array: pass", "from numpy import ndarray as Array"),
+                       "the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim it as well"),
+    "a Python type": (TOY.replace("class Array: pass", "Array = float"),
+                      "the array type builtins.float is one of Python's own: a backend may not claim it as well"),
+    "an unknown kernel": (TOY.replace("(Array,))", "(Array,), kernels={'fly': print})"), "backend 'toy' overrides unknown kernels: fly."),
+    "no array types": (TOY.replace("(Array,))", "())"), "backend 'toy' needs array_types, a tuple of the types of its arrays."),
+    "no function": (TOY.replace("(Array,))", "(Array,), functions={'exp': 1})"), "backend 'toy': functions['exp'] must be callable, not 1."),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_backend_that_is_broken(site: Site, case: str) -> None:
+    text, expected = BROKEN[case]
+    site.module("toy", text)
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    error = site.error("get('toy')")
+    assert error.startswith("BackendError: backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ")
+    assert expected in error
+
+
+def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
+    site.module("toy", "print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')")
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    out = site.run("""
+        from multigrad.backends import discovery
+        for _ in range(3):
+            try:
+                discovery.get("toy")
+            except RuntimeError:
+                pass
+        """)
+    assert out == "imported\nmade\n"
+
+
+def test_a_backend_without_a_device(site: Site) -> None:
+    site.module("toy", "from multigrad.errors import NoDeviceError\ndef make(): raise NoDeviceError('backend toy: no device')")
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    assert site.error("get('toy')") == "NoDeviceError: backend toy: no device"
+    out = site.run("from multigrad.backends import discovery\nfor b in discovery.listing(True): print(b.name, b.state, b.error)")
+    assert "toy no device backend toy: no device\n" in out
+
+
+# ----- Whose array is it -----
+
+
+def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
+    site.module("toy", TOY)
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    out = site.run("""
+        import sys
+        import numpy as np
+        from multigrad.backends.discovery import backend_of, loaded
+        class Mine(np.ndarray): pass
+        name = lambda x: getattr(backend_of(x), "name", None)
+        print(*[name(x) for x in (1, 1.0, True, 1j, None, "a", [1.0], object())])
+        print(*[name(x) for x in (np.ones(2), np.float64(1), np.bool_(1), np.ones(2).view(Mine), np.ones(2).view(Mine))])
+        print([b.name for b in loaded()], "toy" in sys.modules, "jax" in sys.modules)
+        import toy
+        class Special(toy.Array): pass
+        print(name(toy.Array()), name(Special()), name(object()))
+        """)
+    assert out.splitlines() == [
+        "None None None None None None None None", "numpy numpy numpy numpy numpy", "['numpy'] False False", "toy toy None"]
+
+
+def test_an_array_of_a_broken_backend_is_told_about(site: Site) -> None:
+    site.module("toy", "class Array: pass\ndef make(): raise ValueError('no such luck')")
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    out = site.run("""
+        import toy
+        from multigrad.backends.discovery import backend_of
+        assert backend_of(object()) is None
+        for _ in range(2):
+            try:
+                backend_of(toy.Array())
+            except RuntimeError as error:
+                print(error)
+        """)
+    assert out.count("is broken: ValueError: no such luck") == 2
+
+
+def test_threads_discover_once(site: Site) -> None:
+    site.module("toy", TOY.replace("def make():", "def make():\n    print('made')"))
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make") + "print('plugin')")
+    out = site.run("""
+        import threading
+        from multigrad.backends import discovery
+        start, found = threading.Barrier(8), []
+        def work():
+            start.wait()
+            found.append((discovery.get("toy"), discovery.get("numpy"), len(discovery.listing())))
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert len(found) == 8 and len(set(found)) == 1
+        """)
+    assert out == "plugin\nmade\n"
+
+
+# ----- Registration by a call -----
+
+
+def test_register(site: Site) -> None:
+    site.module("toy", TOY)
+    out = site.run("""
+        import multigrad as mg
+        from multigrad.backends import discovery
+        import toy
+        discovery.register(toy.make())
+        print(discovery.backend_of(toy.Array()).name, discovery.get("toy").name)
+        discovery.register(mg.BackendSpec("later", "toy", "toy:make"))
+        for item in (mg.BackendSpec("numpy", "toy", "toy:make"), toy.make(), 3):
+            try:
+                discovery.register(item)
+            except ValueError as error:
+                print(error)
+        """)
+    lines = out.splitlines()
+    assert lines[0] == "toy toy"
+    assert lines[1].startswith("the backend 'numpy' of a call of register() is already that of the plugin 'numpy' of multigrad-array")
+    assert lines[2].startswith("the backend 'toy' of a call of register() is already that of a call of register().")
+    assert lines[3] == "register() takes a Backend or a BackendSpec, not 3."
+
+
+# ----- Operations and samples -----
+
+
+OPERATIONS = """
+import multigrad as mg
+@mg.hookimpl
+def multigrad_operations():
+    declared = [mg.registry.elementwise("{prefix}.twice(x, /)", x=2.0, forward=lambda xp, x: x * 2)]
+    {after}
+    return declared
+"""
+
+
+def test_a_broken_plugin_leaves_no_operations(site: Site) -> None:
+    site.plugin("good", OPERATIONS.format(prefix="good", after=""))
+    site.plugin("bad", OPERATIONS.format(prefix="bad", after="raise ValueError('half way')"))
+    site.plugin("worse", OPERATIONS.format(prefix="worse", after="mg.registry.elementwise('sin(x, /)', x=0.0, override=True); 1 / 0"))
+    site.plugin("clash", OPERATIONS.format(prefix="good", after=""))
+    site.plugin("wrong", OPERATIONS.format(prefix="wrong", after="declared.append(3)"))
+    out = site.run("""
+        import multigrad
+        from multigrad import registry
+        from multigrad.backends import discovery, hooks
+        import multigrad.ops
+        sin = registry.OPS["sin"]
+        discovery.load_operations()
+        discovery.load_operations()
+        assert registry.OPS["sin"] is sin
+        print(*[name for name in registry.OPS if name.endswith(".twice")])
+        for name, error in hooks.failures().items(): print(name, "->", error)
+        """)
+    lines = out.splitlines()
+    assert lines[0] == "clash.twice" if "clash.twice" in out else "good.twice"
+    assert "bad -> the plugin 'bad' of multigrad-bad 1.0 failed in multigrad_operations: ValueError: half way" in lines
+    assert any(line.startswith("worse -> ") and "ZeroDivisionError" in line for line in lines)
+    assert any(line.startswith("good -> ") and "'good.twice' is declared by plugin_good but was already declared by plugin_clash" in line
+               for line in lines)
+    assert any(line.startswith("wrong -> ") and "returned 3 from multigrad_operations: return a list of Op." in line for line in lines)
+
+
+def test_an_import_that_fails_leaves_no_operations(site: Site) -> None:
+    site.plugin("bad", "import multigrad as mg\nmg.registry.elementwise('bad.f(x, /)', x=1.0, forward=abs)\nraise ImportError('late')")
+    assert site.run("from multigrad.backends import discovery\nfrom multigrad.registry import OPS\ndiscovery.names()\nprint('bad.f' in OPS)") \
+        == "False\n"
+
+
+def test_samples(site: Site) -> None:
+    hook = "import multigrad as mg\n@mg.hookimpl\ndef multigrad_samples():\n    return "
+    site.plugin("a", hook + "{'a.f': 'module:name', 'a.g': list, 'a.h': 3}")
+    site.plugin("b", hook + "{'a.f': list}")
+    site.plugin("c", hook + "[1]")
+    out = site.run("""
+        from multigrad.backends import hooks
+        print(hooks.load_samples())
+        for name, error in hooks.failures().items(): print(name, "->", error)
+        """)
+    assert "{'a.f': 'module:name', 'a.g': <class 'list'>}" in out
+    assert "a -> the plugin 'a' of multigrad-a 1.0 returned the sample 'a.h': 3; a sample is a function or 'module:name'." in out
+    assert "b -> the plugin 'b' of multigrad-b 1.0 returned samples for 'a.f', which already has those of the plugin 'a' of" in out
+    assert "c -> the plugin 'c' of multigrad-c 1.0 returned [1] from multigrad_samples: return {operation: generator}." in out
+
+
+# ----- The other package of that name -----
+
+
+def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
+    code = "from multigrad.backends.discovery import foreign_distribution\nprint(foreign_distribution())"
+    assert site.run(code) == "None\n"
+    site.distribution("multigrad", "1.0.0")
+    told = site.run(code)
+    assert told.startswith("the unrelated PyPI package 'multigrad' 1.0.0 is installed in ")
+    assert told.endswith("Run: pip uninstall multigrad multigrad-array; pip install multigrad-array\n")
+
+
+def test_an_overwritten_file_is_reported(site: Site) -> None:
+    site.distribution("multigrad-array", "9.9")
+    (site.folder / "multigrad_array-9.9.dist-info" / "RECORD").write_text("multigrad/__init__.py,sha256=c29tZXRoaW5n,9\n")
+    code = "from multigrad.backends.discovery import foreign_distribution\nprint(foreign_distribution())"
+    assert "is not the file that multigrad-array installed: another package has overwritten it." in site.run(code)

@@ -1,0 +1,169 @@
+"""Hooks on Tensors, retain_grad, hooks after accumulation."""
+
+from __future__ import annotations
+
+import multigrad as mg
+import numpy as np
+import pytest
+
+from conftest import values
+
+
+def leaf(xp, data):
+    return xp.asarray(np.asarray(data, dtype=np.float64), requires_grad=True)
+
+
+def test_hook_replaces_the_gradient(xp):
+    v = leaf(xp, [0.0, 0.0, 0.0])
+    handle = v.register_hook(lambda g: g * 2)
+    v.backward(xp.asarray(np.array([1.0, 2.0, 3.0])))
+    np.testing.assert_allclose(values(v.grad), [2, 4, 6])
+    handle.remove()
+    handle.remove()
+    v.grad = None
+    v.backward(xp.asarray(np.array([1.0, 1.0, 1.0])))
+    np.testing.assert_allclose(values(v.grad), [1, 1, 1])
+
+
+def test_order_and_the_summed_gradient(xp):
+    x = leaf(xp, [1.0])
+    y = x * 2
+    seen = []
+    y.retain_grad()
+    y.register_hook(lambda g: seen.append(("a", float(g.array[0]))) or g * 10)
+    y.register_hook(lambda g: seen.append(("b", float(g.array[0]))))
+    xp.sum(y * y).backward()
+    assert seen == [("a", 4.0), ("b", 40.0)]
+    np.testing.assert_allclose(values(y.grad), [40])  # retain_grad stores the final value though it came first
+    np.testing.assert_allclose(values(x.grad), [80])
+    assert y.retains_grad and not x.retains_grad
+
+
+def test_hooks_under_grad(xp):
+    x = leaf(xp, [1.0])
+    y = x * 2
+    y.register_hook(lambda g: g * 5)
+    x.register_hook(lambda g: g * 2)
+    (gx, gy) = mg.autograd.grad(xp.sum(y), (x, y), retain_graph=True)
+    assert float(gx.array[0]) == 20.0
+    assert float(gy.array[0]) == 5.0  # hooked, whatever else is asked for
+    (gy,) = mg.autograd.grad(xp.sum(y), (y,))
+    assert float(gy.array[0]) == 5.0
+
+
+def test_hooks_of_other_leaves_do_not_fire(xp):
+    x, w = leaf(xp, [1.0]), leaf(xp, [2.0])
+    seen = []
+    w.register_hook(seen.append)
+    w.register_post_accumulate_grad_hook(seen.append)
+    mg.autograd.grad(xp.sum(x * w), x)
+    assert seen == []
+
+
+def test_post_accumulate(xp):
+    x = leaf(xp, [1.0])
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(float(t.grad.array[0])))
+    xp.sum(x * 2 + x).backward()
+    assert seen == [3.0]
+    x.register_post_accumulate_grad_hook(lambda t: 1)
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks should return None"):
+        xp.sum(x * 2).backward()
+
+
+def test_wrong_results(xp):
+    x = leaf(xp, [1.0, 2.0])
+
+    def returning(value):
+        def named(g):
+            return value
+        y = x * 2
+        y.register_hook(named)
+        return xp.sum(y)
+
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'float'"):
+        returning(1.0).backward()
+    with pytest.raises(RuntimeError, match="hook 'named' has changed the size of value"):
+        returning(xp.ones((3,), dtype=xp.float64)).backward()
+    with pytest.raises(RuntimeError, match="hook 'named' has changed the type of value .was .*float64 got .*float32"):
+        returning(xp.ones((2,), dtype=xp.float32)).backward()
+
+
+def test_registration_errors(xp):
+    c = xp.ones((2,))
+    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
+        c.register_hook(print)
+    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+        c.retain_grad()
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):
+        (leaf(xp, [1.0]) * 2).register_post_accumulate_grad_hook(print)
+    x = leaf(xp, [1.0])
+    x.retain_grad()
+    assert not x.retains_grad
+
+
+def test_exceptions_pass_through_and_handles_work_in_with(xp):
+    x = leaf(xp, [1.0])
+    with x.register_hook(lambda g: 1 / 0), pytest.raises(ZeroDivisionError):
+        xp.sum(x * 2).backward()
+    xp.sum(x * 2).backward()
+
+
+def test_grad_mode_in_hooks(xp):
+    x = leaf(xp, [1.0])
+    seen = []
+    x.register_hook(lambda g: seen.append(mg.is_grad_enabled()))
+    y = xp.sum(x * x)
+    mg.autograd.grad(y, x, create_graph=True)
+    y.backward()
+    assert seen == [True, False]
+    assert mg.is_grad_enabled()
+
+
+def test_hook_under_create_graph_is_differentiated(xp):
+    x = leaf(xp, [3.0])
+    y = x * x
+    with y.register_hook(lambda g: g * y):
+        (g,) = mg.autograd.grad(xp.sum(y), x, create_graph=True)  # 2x * x^2
+    (h,) = mg.autograd.grad(xp.sum(g), x)
+    np.testing.assert_allclose(values(h), [6 * 9.0])
+
+
+def test_removal_inside_the_hook(xp):
+    x = leaf(xp, [1.0])
+    seen = []
+    first = x.register_hook(lambda g: (seen.append(1), first.remove())[1])
+    x.register_hook(lambda g: seen.append(2))
+    xp.sum(x * 2).backward()
+    xp.sum(x * 2).backward()
+    assert seen == [1, 2, 2]
+
+
+def test_retained_gradient_is_the_users_own():
+    go = np.ones(2)
+    x = mg.asarray(np.ones(2), requires_grad=True)
+    y = x + 0.0
+    y.retain_grad()
+    y.backward(go)
+    assert not np.shares_memory(y.grad.array, go)
+
+
+def test_hooks_of_one_output_of_several(xp):
+    x = leaf(xp, [[1.0, 2.0], [3.0, 4.0]])
+    a, b = xp.unstack(x)
+    a.register_hook(lambda g: g * 10)
+    xp.sum(a + b).backward()
+    np.testing.assert_allclose(values(x.grad), [[10, 10], [1, 1]])
+
+
+def test_leaf_hook_before_in_place_hook_after(xp):
+    x = leaf(xp, [1.0])
+    y = x * 1
+    order = []
+    y.register_hook(lambda g: order.append(("before", float(g.array[0]))))
+    y.retain_grad()
+    y *= 3
+    y.register_hook(lambda g: order.append(("after", float(g.array[0]))))
+    xp.sum(y).backward()
+    assert order == [("after", 1.0), ("before", 3.0)]
+    np.testing.assert_allclose(values(y.grad), [1.0])
