@@ -22,6 +22,7 @@ from .engine import element as _element
 from .engine.convert import asarray, default_host, tensor, use_backend
 from .engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .engine.tensor import Tensor
+from .engine.tensor import element_of as _element_of
 from .namespace import Namespace as _Namespace
 
 __version__ = "0.1.0"
@@ -53,7 +54,7 @@ def namespace(backend: Any) -> Any:
 
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a known library.
     """
-    host = _element.host_named(backend) if isinstance(backend, str) else _element.element_of(backend).host
+    host = _element.host_named(backend) if isinstance(backend, str) else _element_of(backend).host
     return host.bound
 
 

@@ -56,7 +56,7 @@ class Namespace:
         if not self._prefix:
             if any(known.startswith(f"{name}.") for known in OPS):
                 return Namespace(self._host, f"{name}.")
-            if name in CONSTANTS or name in convert.DTYPES or name == "__array_namespace_info__":
+            if name in CONSTANTS or name in element.DTYPES or name == "__array_namespace_info__":
                 return getattr(self._host.backend.namespace, name)
         raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}: no operation {full!r} is declared (see `python -m multigrad ops`)")
 
@@ -75,7 +75,7 @@ class Namespace:
 
     def __dir__(self) -> list[str]:
         names = {n.removeprefix(self._prefix).partition(".")[0] for n in OPS if n.startswith(self._prefix)}
-        return sorted(names | ({*CONSTANTS, *convert.DTYPES} if not self._prefix else set()))
+        return sorted(names | ({*CONSTANTS, *element.DTYPES} if not self._prefix else set()))
 
     def __repr__(self) -> str:
         return f"<namespace {self.__name__!r}>"
@@ -100,7 +100,7 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         requires_grad = kwargs.pop("requires_grad", False) if makes else False
         if "dtype" in kwargs:
-            kwargs["dtype"] = convert.named_dtype(host, kwargs["dtype"])
+            kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
         args = tuple(_unwrapped(a) for a in args)
         result = raw(*args, **{k: _unwrapped(v) for k, v in kwargs.items()})
         if not dispatch.is_array(result):
@@ -125,7 +125,7 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
             return made(*args, **kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
         if "dtype" in kwargs and op.chapter == "creation":
-            kwargs["dtype"] = convert.named_dtype(host, kwargs["dtype"])
+            kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
         result = derived(*args, **kwargs)
         return result.requires_grad_() if requires_grad else result
 
@@ -155,6 +155,7 @@ def element_error(x: Tensor) -> Exception:
 # Tensor's operators and methods
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
 
 
@@ -180,8 +181,9 @@ def _install(op: Op) -> None:
     name = op.name
     if "." in name or op.chapter in _NO_METHOD or not op.roles or next(iter(op.roles.values())) != "array" or hasattr(Layer, name):
         return
-    if name in Tensor.__dict__ and not isinstance(Tensor.__dict__[name], _Lazy):
+    if name in Tensor.__dict__ and name not in _installed:
         return
+    _installed.add(name)
     setattr(Tensor, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
     if op.kind == "elementwise" or op.chapter == "elementwise":
         twin = name + "_"

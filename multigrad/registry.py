@@ -164,11 +164,21 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     name, signature, roles = parse(text)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
+    _check_name(name)
+    known = OPS.get(name)
+    if known is not None and not override:
+        raise RegistrationError(f"operation {name!r} is declared by {module} but was already declared by {known.module}. "
+                                "Choose another name, or pass override=True to replace it.")
+    if known is not None:  # what is not said anew stays
+        doc, operator, chapter = doc or known.doc, operator or known.operator, chapter or known.chapter
+        forward = known.forward if forward is None else forward
+    _check_forward(name, forward)
     if vjp is not None and vjps:
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
         if argument not in arrays:
-            raise RegistrationError(f"{name}: there is no array argument {argument!r} to write a rule for; it has {', '.join(arrays) or 'none'}.")
+            raise RegistrationError(f"{name}: there is no array argument {argument!r} to write a rule for; it has {', '.join(arrays) or 'none'}. "
+                                    "Parameters before the '/' are arrays; others need an annotation, as in 'x: array'.")
     rules: Any
     if vjp is not None:
         rules = _rule(name, "vjp", vjp, roles, outs, joint=True)
@@ -178,14 +188,51 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
             vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True),
             keep={a: tuple(n) for a, n in (keep or {}).items()}, batching=batching, view=view, operator=operator,
             forward=forward, doc=doc, module=module)
-    known = OPS.get(name)
-    if known is not None and not override:
-        raise RegistrationError(f"operation {name!r} is declared by {module} but was already declared by {known.module}. "
-                                "Choose another name, or pass override=True to replace it.")
     OPS[name] = op
     for listener in _listeners:
         listener(op)
     return op
+
+
+def _check_name(name: str) -> None:
+    """Names are identifiers, with at most one prefix, and a prefix is not an operation itself."""
+    prefix, dot, last = name.rpartition(".")
+    if not all(part.isidentifier() and not part.startswith("__") for part in ([prefix, last] if dot else [last])):
+        raise RegistrationError(f"{name!r} is no name for an operation: write an identifier, with at most one prefix, as in 'special.erf'.")
+    if dot and (prefix in OPS or prefix in _RESERVED):
+        raise RegistrationError(f"the prefix of {name!r} is the name of something else in the namespace: choose another prefix.")
+    if not dot and (name in _RESERVED or any(known.startswith(f"{name}.") for known in OPS)):
+        raise RegistrationError(f"{name!r} is a prefix of other operations, or a constant or dtype of the standard: choose another name.")
+
+
+_RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                       "float32", "float64", "complex64", "complex128"))
+
+
+def _check_forward(name: str, forward: Any) -> None:
+    for target in forward.values() if isinstance(forward, dict) else (forward,):
+        if target is None or callable(target) or (isinstance(target, str) and ":" in target):
+            continue
+        raise RegistrationError(f"{name}: forward must be a function, a string 'module:name', or a dictionary of these by backend, not {target!r}.")
+
+
+def signature_text(op: Op) -> str:
+    """The declaration's text: the signature with the annotations that it needs."""
+    parameters = []
+    for p in op.signature.parameters.values():
+        usual = {p.POSITIONAL_ONLY: "array", p.VAR_POSITIONAL: "arrays"}.get(p.kind, "plain")
+        parameters.append(p if op.roles[p.name] == usual else p.replace(annotation=_Verbatim(op.roles[p.name])))
+    return op.name + str(op.signature.replace(parameters=parameters))
+
+
+class _Verbatim:
+    """An annotation that prints as the word itself."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __repr__(self) -> str:
+        return self.word
 
 
 def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
@@ -231,7 +278,7 @@ def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, s
 def _rule(op: str, what: str, fn: Any, roles: Mapping[str, str], outputs: tuple[str, ...] | None, *,
           partial: bool = False, joint: bool = False, tangents: bool = False) -> Rule:
     """Read what a rule keeps from the names of its parameters; an unknown name fails here, at registration."""
-    if isinstance(fn, (int, float, complex)):
+    if isinstance(fn, (int, float, complex)) and not isinstance(fn, bool):
         if joint or tangents or outputs != ():
             raise RegistrationError(f"{op}: the rule {what!r} must be a function, not the number {fn!r}.")
         return Rule(fn, ())
@@ -239,7 +286,8 @@ def _rule(op: str, what: str, fn: Any, roles: Mapping[str, str], outputs: tuple[
         raise RegistrationError(f"{op}: the rule {what!r} must be a function or a number, not {type(fn).__name__}.")
     code = getattr(fn, "__code__", None)
     if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
-        raise RegistrationError(f"{op}: the rule {what!r} must be a Python function with positional parameters only.")
+        raise RegistrationError(f"{op}: the rule {what!r} must be a Python function with positional parameters only; "
+                                "wrap others: lambda xp, g, x: ...")
     takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     if takes[:1] != ("xp",):
         raise RegistrationError(f"{op}: the rule {what!r} must take xp first, then the names it needs; it takes {', '.join(takes) or 'nothing'}.")

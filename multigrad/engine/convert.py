@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import BackendError
 from ..registry import OPS, linear
 from .dispatch import general, is_array
-from .element import SCALARS, Host, host_named, host_of
+from .element import SCALARS, Host, host_named, host_of, named_dtype
 from .level import Layer
-from .tensor import LayeredTensor, Tensor, wrap, wrap_new
+from .tensor import Tensor, wrap_new
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
 
@@ -40,19 +40,6 @@ class use_backend:
 
     def __exit__(self, *exc: object) -> None:
         _default.set(self._before)
-
-
-def named_dtype(host: Host, dtype: Any) -> Any:
-    """The dtype object of a host for a name of the standard; other objects are returned as they are."""
-    if type(dtype) is not str:
-        return dtype
-    found = getattr(host.xp, dtype, None) if dtype in DTYPES else None
-    if found is None:
-        raise TypeError(f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are {', '.join(DTYPES)}")
-    return found
-
-
-DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, backend: str | None = None,
@@ -194,5 +181,3 @@ def declare() -> None:
     linear("to_device(x, device: plain, /, *, stream=None)", forward=_to_device_forward, doc="The array on another device.",
            x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion", view=True)
 
-
-_ = (LayeredTensor, wrap)

@@ -14,7 +14,7 @@ from typing import Any
 from .. import registry
 from ..registry import Op
 from . import grad_mode
-from .element import SCALARS, Element, Host, common_host, host_of
+from .element import SCALARS, Element, Host, common_host, host_of, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
 from .rules import array_index, caller, positions, pullback, saved_values
@@ -83,6 +83,9 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
             kinds = ", ".join(sorted({type(v).__name__ for v in values}))
             raise TypeError(f"{op.name}: none of the arguments is an array of a known library ({kinds}). Wrap lists and scalars with "
                             "multigrad.asarray; `python -m multigrad backends` lists the known libraries.")
+    i = positions(op).get("dtype")
+    if i is not None and type(values[i]) is str:
+        values = [*values[:i], named_dtype(host, values[i]), *values[i + 1:]]
     return caller(op)(raw_function(host, op.name), *values)
 
 

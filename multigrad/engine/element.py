@@ -125,6 +125,19 @@ def forget() -> None:
 SCALARS = (bool, int, float, complex)
 
 
+def named_dtype(host: Host, dtype: Any) -> Any:
+    """The dtype object of a host for a name of the standard; other objects are returned as they are."""
+    if type(dtype) is not str:
+        return dtype
+    found = getattr(host.xp, dtype, None) if dtype in DTYPES else None
+    if found is None:
+        raise TypeError(f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are {', '.join(DTYPES)}")
+    return found
+
+
+DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+
+
 def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:
     """The one host of all raw arrays among `arrays`; an error if there are two. Scalars of a library go with any other."""
     found: Host | None = None

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from ..errors import MissingRuleError
-from ..registry import METADATA, Op, Rule
+from ..registry import METADATA, Op, Rule, signature_text
 from .element import host_of
 
 Needs = tuple[Any, ...]
@@ -187,11 +187,10 @@ def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
     """Return a rule that raises, saying how to register the one that is missing."""
 
     def raise_missing(*_: Any) -> NoReturn:
-        how = f"x = {argument}" if op.kind == "elementwise" else argument
+        kind = op.kind if op.kind not in ("nondifferentiable", "composite") else "define"
         raise MissingRuleError(
-            f"the operation {op.name!r} has no derivative rule for its argument {argument!r}. "
-            f"Declare it with one: multigrad.registry.{op.kind if op.kind != 'nondifferentiable' else 'define'}"
-            f"({f'{op.name}{op.signature}'!r}, {how.rpartition(' ')[2]}=rule, override=True); or detach the argument.")
+            f"the operation {op.name!r} has no derivative rule for its argument {argument!r}. Declare it with one, as in multigrad.registry.{kind}"
+            f"({signature_text(op)!r}, {argument}=rule, override=True), or detach the argument.")
 
     return raise_missing
 
@@ -253,7 +252,7 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
         terms = [_call_raw(op, xp, _replaced(op, values, a, t)) for a, t in zip(op.arrays, tangents, strict=True) if t is not None]
         return sum(terms[1:], terms[0])
     raise MissingRuleError(f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode. "
-                           f"Declare it with multigrad.registry.define({op.name + str(op.signature)!r}, jvp=rule, ..., override=True).")
+                           f"Declare it with one: multigrad.registry.define({signature_text(op)!r}, jvp=rule, ..., override=True).")
 
 
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:

@@ -14,7 +14,7 @@ from ..engine.backward import Pass, check_gradient, run_pass, seed
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run, transformation
-from ..engine.tensor import LayeredTensor, Tensor, element_of
+from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
 from . import tree
 
 Function = Callable[..., Any]
@@ -152,10 +152,10 @@ def _zeros(t: LayeredTensor) -> Any:
 
 
 def _result(x: Any, raw: bool) -> Any:
-    """A base-level Tensor without a history is its raw array, where raw arrays were given."""
-    if raw and isinstance(x, Tensor) and x._level == 1 and x._node is None:
-        return x._array
-    return x
+    """Raw arrays for raw arrays, unless a captured Tensor requires grad; Tensors for Tensors."""
+    if raw:
+        return x._array if isinstance(x, Tensor) and x._level == 1 and x._node is None else x
+    return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def _outside(aux: Any, run: Run, raw: bool) -> Any:

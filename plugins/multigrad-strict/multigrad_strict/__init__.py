@@ -5,4 +5,4 @@ import multigrad as mg
 
 @mg.hookimpl
 def multigrad_backends() -> list[mg.BackendSpec]:
-    return [mg.BackendSpec("strict", module="array_api_strict", load="multigrad_strict.backend:make", install="pip install array-api-strict")]
+    return [mg.BackendSpec("strict", "array_api_strict", "multigrad_strict.backend:make", install="pip install array-api-strict")]

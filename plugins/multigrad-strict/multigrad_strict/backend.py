@@ -32,7 +32,7 @@ def make() -> mg.Backend:
 
 
 def _variants(devices: dict[str, Any]) -> dict[str, Callable[[], AbstractContextManager[Any]]]:
-    on_device = {name: partial(_on_device, device) for name, device in devices.items()}
+    on_device: dict[str, Any] = {name: partial(_on_device, device) for name, device in devices.items()}
     return on_device | {name: partial(_with_flags, flags) for name, flags in FLAGS.items()}
 
 

@@ -1,0 +1,259 @@
+"""The glue of the CuPy backend, without a GPU: on a module `cupy` whose arrays wrap NumPy's and know on which device they are.
+
+What runs on the real library is tested by `make test-gpu`. The stand-in refuses what CuPy would: operands of two devices,
+scatters of dtypes that the hardware cannot add, a launch on another device than the operands'.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from multigrad.backends import discovery, kernels
+from multigrad.backends.spec import Backend
+from multigrad.errors import NoDeviceError
+
+
+class CUDARuntimeError(RuntimeError):
+    """What CuPy raises when there is no driver."""
+
+
+class Device:
+    """A device; as a context, the current one."""
+
+    stack: ClassVar[list[int]] = [0]
+
+    def __init__(self, device: Any = None) -> None:
+        self.id = self.stack[-1] if device is None else getattr(device, "id", device)
+
+    def __enter__(self) -> Device:
+        self.stack.append(self.id)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+class Array:
+    """A stand-in for cupy.ndarray: it wraps, since a subclass would be a NumPy array to everybody."""
+
+    def __init__(self, value: Any, device: int | None = None) -> None:
+        self.value = np.asarray(value)
+        self.device = Device(device)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "base" or name.startswith("__"):
+            return None if name == "base" and self.value.base is None else object.__getattribute__(self, name)
+        found = getattr(self.value, name)
+        return wrapped(found) if callable(found) else found
+
+    def __getitem__(self, key: Any) -> Array:
+        return wrap(self.value[raw(key)], self.device.id)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        assert self.device == Device(), "launched on another device"
+        self.value[raw(key)] = raw(value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+for operator in ("add", "sub", "mul", "truediv", "pow", "matmul", "eq", "ne", "radd", "rmul", "rsub"):
+    setattr(Array, f"__{operator}__", lambda a, b, name=f"__{operator}__": wrap(getattr(a.value, name)(raw(b)), a.device.id))
+Array.__neg__ = lambda a: wrap(-a.value, a.device.id)  # type: ignore[attr-defined]
+Array.__hash__ = None  # type: ignore[assignment]
+
+
+def raw(x: Any) -> Any:
+    if isinstance(x, Array):
+        return x.value
+    return type(x)(raw(v) for v in x) if type(x) in (tuple, list) else x
+
+
+def wrap(x: Any, device: int | None = None) -> Any:
+    return Array(x, device) if isinstance(x, (np.ndarray, np.generic)) else x
+
+
+def wrapped(function: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = {a.device.id for a in args if isinstance(a, Array)}
+        assert len(numbers) <= 1, "arrays of two devices"
+        result = function(*map(raw, args), **{k: raw(v) for k, v in kwargs.items()})
+        return wrap(result, numbers.pop() if numbers else None)
+
+    return call
+
+
+def scatter_add(a: Array, key: Any, value: Any) -> None:
+    assert a.device == Device(), "launched on another device"
+    if a.value.dtype.kind not in "fc" and a.value.dtype not in (np.int32, np.uint32, np.uint64):
+        raise TypeError(f"cupyx.scatter_add only supports int32, float16, ... as data type, not {a.value.dtype}")
+    np.add.at(a.value, raw(key), raw(value))
+
+
+def stand_in(count: int | None) -> dict[str, types.ModuleType]:
+    """The modules `cupy` and `cupyx` of a machine with that many devices; None: without a driver."""
+    cupy, cupyx = types.ModuleType("cupy"), types.ModuleType("cupyx")
+
+    def device_count() -> int:
+        if count is None:
+            raise CUDARuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version")
+        return count
+
+    def lookup(name: str) -> Any:
+        found = getattr(np, name)
+        return wrapped(found) if callable(found) and not isinstance(found, type) else found
+
+    cupy.__dict__.update(
+        ndarray=Array, __version__="0.stand-in", __getattr__=lookup, asarray=wrapped(np.asarray), array=wrapped(np.array),
+        linalg=np.linalg, fft=np.fft,
+        cuda=types.SimpleNamespace(
+            Device=Device, runtime=types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError),
+            get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: waited.append(Device().id))))
+    cupyx.__dict__.update(scatter_add=scatter_add)
+    return {"cupy": cupy, "cupyx": cupyx}
+
+
+waited: list[int] = []
+
+
+def make(monkeypatch: pytest.MonkeyPatch, count: int | None) -> Backend:
+    """The backend on the stand-in. array_api_compat.cupy star-imports its library; a plain namespace stands for it here."""
+    from multigrad.backends import cupy as glue
+
+    modules = stand_in(count)
+    compat = types.ModuleType("array_api_compat.cupy")
+    compat.__dict__.update(isdtype=np.isdtype, asarray=modules["cupy"].asarray, zeros=wrapped(np.zeros))
+    for name, module in (modules | {"array_api_compat.cupy": compat}).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    import array_api_compat
+
+    monkeypatch.setattr(array_api_compat, "cupy", compat, raising=False)
+    monkeypatch.setattr(glue, "_constants", {})
+    return glue.make()
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+    waited.clear()
+    yield make(monkeypatch, 2)
+    assert Device.stack == [0]
+
+
+def test_no_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = (r"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device \(cudaErrorInsufficientDriver: .*\)\. "
+                r"Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES hides no device\.")
+    with pytest.raises(NoDeviceError, match=expected):
+        make(monkeypatch, None)
+
+
+def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoDeviceError, match=r"is installed but finds no CUDA device\. Check with nvidia-smi"):
+        make(monkeypatch, 0)
+
+
+def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(RuntimeError, match=r"'cupy' is known but its library 'cupy' is not installed: pip install 'multigrad-array\[cupy\]'"):
+        discovery.get("cupy")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128, np.int8, np.int32, np.int64, np.uint8,
+                                   np.uint32, np.uint64, np.bool_])
+@pytest.mark.parametrize("device", [0, 1])
+def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
+    """Integers add with their sign and wrap around, whatever type the hardware adds; everything stays on the device."""
+    values = np.array([[1, 2], [-3, 100], [5, 100]]).astype(dtype)
+    indices = np.array([0, -1, 0])
+    want = np.zeros((3, 2), dtype)
+    np.add.at(want, indices, values)
+    got = cupy.functions["scatter_add"](Array(values, device), Array(indices, device), 3)
+    assert (got.dtype, got.device) == (want.dtype, Device(device))
+    np.testing.assert_array_equal(got.value, want)
+    for key in (np.array([0, 2, 0]), (np.array([0, 2, 0]), slice(None)), slice(0, 3), np.array([True, True, False, True])):
+        want = np.zeros((4, 2), dtype)
+        np.add.at(want, key, values)
+        its = Array(key, device) if isinstance(key, np.ndarray) else key
+        got = cupy.functions["unindex"](Array(values, device), its, (4, 2))
+        assert (got.dtype, got.device) == (want.dtype, Device(device))
+        np.testing.assert_array_equal(got.value, want)
+
+
+def test_setitem_leaves_its_argument_alone(cupy: Backend) -> None:
+    x = Array(np.zeros((2, 2)), 1)
+    got = cupy.functions["setitem"](x, (slice(None), 0), Array(np.ones(2), 1))
+    assert got.value.tolist() == [[1, 0], [1, 0]]
+    assert x.value.tolist() == [[0, 0], [0, 0]]
+
+
+def test_operators_and_dtypes(cupy: Backend) -> None:
+    x = Array(np.array([1.0, 4.0]))
+    assert cupy.functions["add"](x, x).value.tolist() == [2, 8]
+    assert cupy.functions["pow"](x, 3).value.tolist() == [1, 64]
+    assert cupy.functions["negative"](x).value.tolist() == [-1, -4]
+    assert cupy.functions["isdtype"](np.dtype("f4"), "real floating")
+
+
+def test_own(cupy: Backend) -> None:
+    own = cupy.kernel("own")
+
+    def alone(make_array: Any, like: Any) -> tuple[bool, Any]:
+        g = make_array()
+        number = id(g)
+        got = own(None, g, like)
+        return id(got) == number, got
+
+    like = Array(np.ones((2, 3)))
+    assert alone(lambda: Array(np.full((2, 3), 2.0)), like)[0] is (kernels.SOLE_OWNER > 0)
+    held = Array(np.full((2, 3), 2.0))
+    same, got = alone(lambda: held, like)
+    assert not same
+    assert not np.shares_memory(got.value, held.value)
+    for make_array in (lambda: Array(np.broadcast_to(2.0, (2, 3))), lambda: Array(np.full((3, 2), 2.0).T)):
+        same, got = alone(make_array, like)
+        assert not same
+        assert got.value.strides == like.value.strides
+        assert (got.value == 2).all()
+    same, got = alone(lambda: Array(np.full((2, 3), 2.0), 1), like)
+    assert (same, got.device) == (False, Device(0))
+    assert alone(lambda: Array(np.broadcast_to(2.0, (2, 3))), None)[1].value.strides == (24, 8)
+
+
+def test_place_moves_to_the_device_of_the_leaf(cupy: Backend) -> None:
+    place = cupy.kernel("place")
+    g, like = Array(np.ones(2)), Array(np.ones(2), 1)
+    assert place(None, g, Array(np.ones(2))) is g
+    assert place(None, g, None) is g
+    assert place(None, g, like).device == Device(1)
+
+
+def test_constants_are_kept_on_their_device(cupy: Backend) -> None:
+    constant = cupy.kernel("constant")
+    first = constant(None, 2.0, np.dtype("f4"), Device(1))
+    assert (first.device, first.dtype, first.shape) == (Device(1), np.float32, ())
+    assert constant(None, 2.0, np.dtype("f4"), Device(1)) is first
+    assert constant(None, 2.0, np.dtype("f4"), None).device == Device(0)
+    assert np.signbit(constant(None, -0.0, np.dtype("f4"), None).value)
+    assert not np.signbit(constant(None, 0.0, np.dtype("f4"), None).value)
+
+
+def test_synchronize_waits_on_the_device_of_the_array(cupy: Backend) -> None:
+    cupy.kernel("synchronize")(None, Array(np.ones(1), 1))
+    assert waited == [1]
+
+
+def test_devices_and_variants(cupy: Backend) -> None:
+    assert cupy.kernel("devices")(None) == (Device(0), Device(1))
+    assert list(cupy.variants) == ["device1"]
+    with cupy.variants["device1"]() as device:
+        assert device == Device(1) == Device()

@@ -1,0 +1,197 @@
+"""Transformations and levels: nesting without confusion, on every backend, over raw arrays and Tensors."""
+
+from __future__ import annotations
+
+import multigrad as mg
+import numpy as np
+import pytest
+from multigrad import func
+
+from conftest import values
+
+
+def raw(xp, data):
+    return xp.asarray(np.asarray(data, dtype=np.float64)).array
+
+
+class TestGrad:
+    def test_raw_in_raw_out(self, xp):
+        x = raw(xp, [1.0, 2.0])
+        g = func.grad(lambda x: xp.sum(x**3))(x)
+        assert type(g) is type(x)
+        np.testing.assert_allclose(values(g), [3, 12])
+
+    def test_value_aux_argnums_and_structures(self, xp):
+        a, b = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
+        value, (ga, gb) = func.value_and_grad(lambda x, y: xp.sum(x * y), argnums=(0, 1))(a, b)
+        assert float(value) == 11.0
+        np.testing.assert_allclose(values(ga), [3, 4])
+        np.testing.assert_allclose(values(gb), [1, 2])
+        tree = {"w": a, "layers": [b, (a, None)]}
+        g, aux = func.grad(lambda p: (xp.sum(p["w"] * p["layers"][0] + p["layers"][1][0]), p["w"] * 2), has_aux=True)(tree)
+        assert set(g) == {"w", "layers"} and g["layers"][1][1] is None
+        np.testing.assert_allclose(values(g["w"]), [3, 4])
+        np.testing.assert_allclose(values(g["layers"][1][0]), [1, 1])
+        np.testing.assert_allclose(values(aux), [2, 4])
+        assert not isinstance(aux, mg.Tensor)
+
+    def test_what_does_not_depend_is_zero(self, xp):
+        a, b = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
+        _, gb = func.grad(lambda x, y: xp.sum(x), argnums=(0, 1))(a, b)
+        np.testing.assert_allclose(values(gb), [0, 0])
+        np.testing.assert_allclose(values(func.grad(lambda x: xp.asarray(np.array(3.0)))(a)), [0, 0])
+
+    def test_third_derivative(self, xp):
+        f = func.grad(func.grad(func.grad(lambda x: x**5)))
+        np.testing.assert_allclose(values(f(raw(xp, 2.0))), 240)
+
+    def test_vjp(self, xp):
+        x, y = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
+        out, pullback = func.vjp(lambda a, b: (a * b, xp.sum(a)), x, y)
+        np.testing.assert_allclose(values(out[0]), [3, 8])
+        for _ in range(2):
+            gx, gy = pullback((raw(xp, [1.0, 10.0]), raw(xp, 1.0)))
+            np.testing.assert_allclose(values(gx), [4, 41])
+            np.testing.assert_allclose(values(gy), [1, 20])
+        with pytest.raises(ValueError, match="the pullback of vjp takes 2 cotangents"):
+            pullback(raw(xp, 1.0))
+
+    def test_errors(self, xp):
+        x = raw(xp, [1.0, 2.0])
+        with pytest.raises(RuntimeError, match="only for scalar outputs"):
+            func.grad(lambda x: x * 2)(x)
+        with pytest.raises(TypeError, match="the function must return one real scalar, but it returned str"):
+            func.grad(lambda x: "a")(x)
+        with pytest.raises(TypeError, match="cannot differentiate with respect to an array of dtype"):
+            func.grad(lambda x: xp.sum(x))(xp.asarray(np.array([1, 2])).array)
+        with pytest.raises(TypeError, match="cannot differentiate with respect to a Python float"):
+            func.grad(lambda x: x)(1.0)
+        with pytest.raises(ValueError, match="argnums names argument 1, but the function was called with 1"):
+            func.grad(lambda x: x, argnums=1)(x)
+        with pytest.raises(TypeError, match="with has_aux=True the function must return a tuple"):
+            func.grad(lambda x: xp.sum(x), has_aux=True)(x)
+
+
+class TestNesting:
+    def test_perturbations_are_not_confused(self, xp):
+        one = raw(xp, 1.0)
+        f = func.grad(lambda x: x * func.grad(lambda y: x + y)(one))
+        assert float(f(raw(xp, 3.0))) == 1.0
+        f = func.grad(lambda x: x * func.grad(lambda y: x * y)(one))
+        assert float(f(raw(xp, 3.0))) == 6.0
+        f = func.grad(lambda x: func.grad(lambda y: func.grad(lambda z: x * y * z * z)(y))(x))
+        assert float(f(raw(xp, 2.0))) == 16.0  # 2 x y^2, then 4 x y at y = x, then 8 x
+
+    def test_run_numbers_are_not_reused(self, xp):
+        saved = []
+
+        def inner(y):
+            saved.append(y)
+            return y * y
+
+        def outer(x):
+            a = func.grad(inner)(x)
+            b = func.grad(lambda z: z * a)(x)
+            return a * b
+
+        assert float(func.grad(outer)(raw(xp, 3.0))) == 24.0  # (2x * 2x)'
+
+    def test_captured_tensor_keeps_its_graph(self, xp):
+        w = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
+        g = func.grad(lambda y: xp.sum(w * y * y))(raw(xp, [3.0, 4.0]))
+        assert isinstance(g, mg.Tensor) and g.requires_grad
+        xp.sum(g).backward()
+        np.testing.assert_allclose(values(w.grad), [6, 8])
+
+    def test_tensors_in_tensors_out(self, xp):
+        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
+        g = func.grad(lambda y: xp.sum(y**3))(x)
+        assert isinstance(g, mg.Tensor) and g.requires_grad
+        (h,) = mg.autograd.grad(xp.sum(g), x)
+        np.testing.assert_allclose(values(h), [6, 12])
+        c = func.grad(lambda y: xp.sum(y**3))(x.detach())
+        assert isinstance(c, mg.Tensor) and not c.requires_grad
+
+    def test_tensors_created_inside(self, xp):
+        def f(x):
+            w = xp.asarray(np.array([2.0, 3.0]), requires_grad=True)
+            (gw,) = mg.autograd.grad(xp.sum(x * x * w), w)
+            assert w.grad is None
+            return xp.sum(gw * gw)
+
+        np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [4, 32])
+
+    def test_backward_inside(self, xp):
+        def f(x):
+            w = xp.asarray(np.array([2.0, 3.0]), requires_grad=True)
+            xp.sum(x * w * w).backward()
+            return xp.sum(w.grad * x)
+
+        np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [2 * 2 * 1 * 2, 2 * 2 * 3 * 2])
+
+    def test_backward_inside_does_not_reach_outer_leaves_unasked(self, xp):
+        outer = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
+
+        def f(x):
+            xp.sum(x * outer).backward()
+            return xp.sum(x)
+
+        with pytest.raises(RuntimeError, match="would not reach the outer Tensor that the result also depends on"):
+            func.grad(f)(raw(xp, [1.0, 2.0]))
+        assert outer.grad is None
+
+    def test_operations_over_levels(self, xp):
+        def f(x):
+            a = xp.concat([x, x * 2])
+            b, c = xp.unstack(xp.reshape(a, (2, 2)))
+            d = xp.where(b > 1.5, b, c)
+            return xp.sum(d[0] * xp.take(a, xp.asarray(np.array([0, 3, 3]))))
+
+        x = np.array([1.0, 2.0])
+        g = values(func.grad(f)(raw(xp, x)))
+        e = 1e-6
+
+        def plain(x):
+            a = np.concatenate([x, 2 * x])
+            b, c = a.reshape(2, 2)
+            d = np.where(b > 1.5, b, c)
+            return np.sum(d[0] * a[[0, 3, 3]])
+
+        expected = [(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]
+        np.testing.assert_allclose(g, expected, rtol=1e-6)
+        h = func.grad(lambda x: xp.sum(func.grad(f)(x) ** 2))(raw(xp, x))
+        base = lambda x: np.sum(np.array([(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]) ** 2)  # noqa: E731
+        expected = [(base(x + 1e-4 * u) - base(x - 1e-4 * u)) / 2e-4 for u in np.eye(2)]
+        np.testing.assert_allclose(values(h), expected, rtol=1e-3)
+
+    def test_writing_into_an_array_from_outside(self, xp):
+        outside = xp.zeros(2, dtype=xp.float64)
+
+        def f(x):
+            outside[0] = x[0]
+            return xp.sum(x)
+
+        with pytest.raises(RuntimeError, match="cannot be written into an array from outside"):
+            func.grad(f)(raw(xp, [1.0, 2.0]))
+        np.testing.assert_array_equal(values(outside), [0, 0])
+
+    def test_in_place_inside(self, xp):
+        def f(x):
+            y = x * 1.0
+            y += x
+            y[0] = x[1] * 3
+            return xp.sum(y * y)
+
+        np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [0, 2 * 6 * 3 + 2 * 4 * 2])
+
+
+def test_create_graph_equals_nested_transformation(xp):
+    def f(x):
+        return xp.sum(xp.exp(xp.sin(x)) * x)
+
+    x = np.array([0.3, 0.8])
+    nested = func.grad(lambda x: xp.sum(func.grad(f)(x) ** 2))(raw(xp, x))
+    t = xp.asarray(x, requires_grad=True)
+    (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+    (h,) = mg.autograd.grad(xp.sum(g**2), t)
+    np.testing.assert_allclose(values(h), values(nested), rtol=1e-12)
