@@ -71,7 +71,7 @@ PYTEST := $(PY) -m pytest -q -p no:cacheprovider
 CONFORMANCE := $(PYTEST) --pyargs multigrad_conformance
 TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ifeq ($(LEVEL),long)
-CONFORMANCE += --level full
+CONFORMANCE += --samples full
 endif
 
 conformance: $(READY)

@@ -23,6 +23,7 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX turns float64 into float32 u
 import argparse
 import inspect
 import math
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -118,14 +119,16 @@ def train(label: str, xp: Any, descend: Callable[..., Any], digits: Digits, tick
         shuffled, targets = xp.take(images, chosen, axis=0), xp.take(labels, chosen, axis=0)
         total = 0.0
         for i in range(0, TRAIN, BATCH):
-            batch, target = shuffled[i : i + BATCH, :], targets[i : i + BATCH, :]
+            stop = min(i + BATCH, TRAIN)  # the standard leaves open what a slice past the end means
+            batch, target = shuffled[i:stop, :], targets[i:stop, :]
             value, weights = descend(weights, batch, target)
             total = total + value * batch.shape[0]
         losses.append(float(total) / TRAIN)  # the only place where an asynchronous library is waited for
         rates.append(math.ceil(TRAIN / BATCH) / (time.perf_counter() - start))
         tick()
     best = xp.argmax(logits(weights, images[TRAIN:, :]), axis=1) == xp.argmax(labels[TRAIN:, :], axis=1)
-    return Outcome(label, str(images.device), median(rates), losses, float(xp.mean(xp.astype(best, xp.float64))))
+    named = re.search("'(.+)'", str(images.device))  # strict's devices print as a call
+    return Outcome(label, named[1] if named else str(images.device), median(rates), losses, float(xp.mean(xp.astype(best, xp.float64))))
 
 
 def usable(only: list[str]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -73,6 +73,14 @@ class Namespace:
         """Make a Tensor of this backend, from arrays of any known library too. See multigrad.asarray."""
         return convert.asarray(obj, dtype=dtype, device=device, copy=copy, backend=self._host.name, requires_grad=requires_grad)
 
+    def _forget(self) -> None:
+        """Drop the functions of a former declaration, also in the namespaces below."""
+        for name, value in list(vars(self).items()):
+            if isinstance(value, Namespace):
+                value._forget()
+            elif not name.startswith("_"):
+                delattr(self, name)
+
     def __dir__(self) -> list[str]:
         names = {n.removeprefix(self._prefix).partition(".")[0] for n in OPS if n.startswith(self._prefix)}
         return sorted(names | ({*CONSTANTS, *element.DTYPES} if not self._prefix else set()))

@@ -24,7 +24,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import RegistrationError
@@ -48,10 +48,14 @@ METADATA = ("shape", "dtype", "device", "order")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative."""
+    """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative.
+
+    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted.
+    """
 
     fn: Callable[..., Any] | complex
     takes: tuple[str, ...]
+    keep: Mapping[str, tuple[str, ...]] | None = None
 
     @property
     def keeps(self) -> tuple[str, ...]:
@@ -71,11 +75,12 @@ class Op:
     outputs: tuple[str, ...] | None  # () for one output, names for several, None for a variable number
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
-    keep: Mapping[str, tuple[str, ...]]  # what a joint rule keeps for the gradient of each argument
     batching: Any  # "elementwise", "axis", "leading", a function, or None: a loop
     view: bool  # whether the output may share memory with the first argument
     operator: str  # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
-    forward: Any  # None: the backend's function of that name; a function (xp, *args); or {backend: function or "module:name"}
+    # What carries it out. None: the library's function of that name. A function (xp, *arguments): that, on every backend. A dictionary
+    # {backend: function or "module:name"}: that on these; under "*" what serves where the library has no function of that name.
+    forward: Any
     doc: str
     module: str
 
@@ -181,7 +186,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
                                     "Parameters before the '/' are arrays; others need an annotation, as in 'x: array'.")
     rules: Any
     if vjp is not None:
-        rules = _rule(name, "vjp", vjp, roles, outs, joint=True)
+        rules = replace(_rule(name, "vjp", vjp, roles, outs, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
     else:
         rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
     op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,

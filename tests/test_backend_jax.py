@@ -10,13 +10,14 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import multigrad as mg
 import numpy as np
 import pytest
+from test_backends import KEYS, XP, sample
+
+import multigrad as mg
 from multigrad.backends import discovery
 from multigrad.backends.raw import RawNamespace
 from multigrad.errors import GradientError
-from test_backends import KEYS, XP, sample
 
 ROOT = Path(mg.__file__).parents[1]
 

@@ -251,10 +251,9 @@ def test_unindex_and_setitem(key: Any, dtype: Any) -> None:
 
 
 def owned(make: Any, like: Any) -> tuple[Any, Any]:
-    """What `own` makes of an array that only this function's local variable holds; its id first."""
-    g = make()
-    number = id(g)
-    return number, numpy_backend.own(XP, g, like)
+    """What `own` makes of an array that nobody else holds; its id first."""
+    box = [make()]
+    return id(box[0]), numpy_backend.own(XP, box.pop(), like)
 
 
 def test_own_returns_what_nobody_else_holds() -> None:
@@ -273,21 +272,18 @@ def test_own_copies_what_somebody_else_holds() -> None:
     assert id(g) != number
     assert not np.shares_memory(g, held)
 
-    def caller() -> tuple[Any, Any]:
-        g = np.full((3, 4), 2.0)
-        keep = g[0]  # a view
-        return keep, numpy_backend.own(XP, g, x)
+    class Holder:
+        array = np.full((3, 4), 2.0)
 
-    keep, g = caller()
-    assert not np.shares_memory(keep, g)
-
-    def exporter() -> tuple[Any, Any]:
-        g = np.full((3, 4), 2.0)
-        keep = memoryview(g)  # type: ignore[arg-type]  # a Buffer only from Python 3.12 on
-        return np.asarray(keep), numpy_backend.own(XP, g, x)
-
-    keep, g = exporter()
-    assert not np.shares_memory(keep, g)
+    assert not np.shares_memory(numpy_backend.own(XP, Holder.array, x), Holder.array)
+    export: Any = memoryview  # of a Buffer, which an array is only from Python 3.12 on
+    for hold in (lambda g: g, lambda g: g[0], lambda g: g.T, export, lambda g: iter(g), lambda g: g.flat):
+        box = [np.full((3, 4), 2.0)]
+        keep = hold(box[0])
+        address = box[0].ctypes.data
+        g = numpy_backend.own(XP, box.pop(), x)
+        assert g.ctypes.data != address
+        del keep
 
 
 @pytest.mark.parametrize("make", [

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+
 from multigrad.backends import discovery, kernels
 from multigrad.backends.spec import Backend
 from multigrad.errors import NoDeviceError
@@ -52,8 +53,8 @@ class Array:
         self.device = Device(device)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "base" or name.startswith("__"):
-            return None if name == "base" and self.value.base is None else object.__getattribute__(self, name)
+        if name.startswith("__"):
+            raise AttributeError(name)
         found = getattr(self.value, name)
         return wrapped(found) if callable(found) else found
 
@@ -114,31 +115,35 @@ def stand_in(count: int | None) -> dict[str, types.ModuleType]:
         found = getattr(np, name)
         return wrapped(found) if callable(found) and not isinstance(found, type) else found
 
+    def create(function: Any) -> Any:
+        return lambda obj, **kwargs: Array(function(raw(obj), **kwargs))  # on the current device
+
     cupy.__dict__.update(
-        ndarray=Array, __version__="0.stand-in", __getattr__=lookup, asarray=wrapped(np.asarray), array=wrapped(np.array),
-        linalg=np.linalg, fft=np.fft,
-        cuda=types.SimpleNamespace(
-            Device=Device, runtime=types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError),
-            get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: waited.append(Device().id))))
+        ndarray=Array, __version__="0.stand-in", __getattr__=lookup, __all__=[], asarray=create(np.asarray), array=create(np.array),
+        cuda=types.ModuleType("cupy.cuda"), device=types.ModuleType("cupy.cuda.device"),
+        linalg=types.ModuleType("cupy.linalg"), fft=types.ModuleType("cupy.fft"))
+    cupy.device.__dict__.update(Device=Device)
+    cupy.cuda.__dict__.update(
+        Device=Device, runtime=types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError),
+        get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: waited.append(Device().id)))
+    for part, original in ((cupy.linalg, np.linalg), (cupy.fft, np.fft)):
+        part.__dict__.update({name: wrapped(getattr(original, name)) for name in original.__all__}, __all__=list(original.__all__))
     cupyx.__dict__.update(scatter_add=scatter_add)
-    return {"cupy": cupy, "cupyx": cupyx}
+    modules = {"cupy": cupy, "cupyx": cupyx, "cupy.cuda.device": cupy.device}
+    return modules | {f"cupy.{part}": getattr(cupy, part) for part in ("cuda", "linalg", "fft")}
 
 
 waited: list[int] = []
 
 
 def make(monkeypatch: pytest.MonkeyPatch, count: int | None) -> Backend:
-    """The backend on the stand-in. array_api_compat.cupy star-imports its library; a plain namespace stands for it here."""
+    """The backend on the stand-in, through the real array_api_compat.cupy, which is imported anew and forgotten again."""
     from multigrad.backends import cupy as glue
 
-    modules = stand_in(count)
-    compat = types.ModuleType("array_api_compat.cupy")
-    compat.__dict__.update(isdtype=np.isdtype, asarray=modules["cupy"].asarray, zeros=wrapped(np.zeros))
-    for name, module in (modules | {"array_api_compat.cupy": compat}).items():
+    for name in [m for m in sys.modules if m.startswith("array_api_compat.cupy")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name, module in stand_in(count).items():
         monkeypatch.setitem(sys.modules, name, module)
-    import array_api_compat
-
-    monkeypatch.setattr(array_api_compat, "cupy", compat, raising=False)
     monkeypatch.setattr(glue, "_constants", {})
     return glue.make()
 
@@ -147,6 +152,8 @@ def make(monkeypatch: pytest.MonkeyPatch, count: int | None) -> Backend:
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
     waited.clear()
     yield make(monkeypatch, 2)
+    for name in [m for m in sys.modules if m.startswith("array_api_compat.cupy")]:
+        del sys.modules[name]
     assert Device.stack == [0]
 
 
@@ -164,7 +171,8 @@ def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(RuntimeError, match=r"'cupy' is known but its library 'cupy' is not installed: pip install 'multigrad-array\[cupy\]'"):
+    expected = r"'cupy' is known but its library 'cupy' is not installed: pip install 'multigrad-array\[cupy\]'"
+    with pytest.raises(RuntimeError, match=expected):
         discovery.get("cupy")
 
 
@@ -208,9 +216,9 @@ def test_own(cupy: Backend) -> None:
     own = cupy.kernel("own")
 
     def alone(make_array: Any, like: Any) -> tuple[bool, Any]:
-        g = make_array()
-        number = id(g)
-        got = own(None, g, like)
+        box = [make_array()]
+        number = id(box[0])
+        got = own(None, box.pop(), like)
         return id(got) == number, got
 
     like = Array(np.ones((2, 3)))
@@ -257,3 +265,9 @@ def test_devices_and_variants(cupy: Backend) -> None:
     assert list(cupy.variants) == ["device1"]
     with cupy.variants["device1"]() as device:
         assert device == Device(1) == Device()
+
+
+def test_the_namespace_is_that_of_array_api_compat(cupy: Backend) -> None:
+    assert cupy.namespace.__name__ == "array_api_compat.cupy"
+    assert cupy.namespace.concat is not None
+    assert cupy.namespace.astype(Array(np.ones(2)), np.float32).dtype == np.float32

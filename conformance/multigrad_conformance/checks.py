@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +38,15 @@ def forward(case: Case) -> None:
     problem, check = case.problem, op.kind == "nondifferentiable"
     raws: list[tuple[Any, Any]] = []
 
-    def wrapped(raw: Any) -> Any:
+    def wrapped(raw: Any, requires_grad: bool) -> Any:
         if not target.is_raw(raw):
             return raw
         raws.append((raw, target.numpy(raw).copy()))
         x = mg.asarray(raw)
-        return x.requires_grad_() if check and x.array.dtype in _floating(target) else x
+        return x.requires_grad_() if requires_grad and x.array.dtype in _floating(target) else x
 
-    values = [_mapped_raw(wrapped, target.raw(v)) for v in problem.values]
+    values = [_mapped_raw(partial(wrapped, requires_grad=check and role != "plain"), target.raw(v))
+              for role, v in zip(op.roles.values(), problem.values, strict=True)]
     values = _on_device(target, op, problem, values)
     dtype = _default_dtype(target, op, problem)
     with np.errstate(all="ignore"):

@@ -116,7 +116,7 @@ def place(xp: Any, g: Any, like: Any) -> Any:
     if like is None or g.device == like.device:
         return g
     with like.device:
-        return cp.array(g)  # copies from device to device
+        return cp.asarray(g)  # CuPy's way to copy from device to device
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:

@@ -18,8 +18,8 @@ def own(xp: Any, g: Any, like: Any) -> Any:
     What becomes a leaf's `.grad` passes through here, since later gradients are added to it in place. Where arrays are
     immutable, `g` itself will do. `like` is None when the leaf is gone.
 
-    A backend may return `g` itself if nobody else refers to it (see SOLE_OWNER). So the caller gives `g` up with the call,
-    and holds it in exactly one local variable; a caller with more references gets a copy, one without any would be unsafe.
+    A backend may return `g` itself if nobody else refers to it (see SOLE_OWNER). So the caller hands over its only
+    reference, a temporary such as `box.pop()`; with any other left, in a local variable too, it gets a copy.
     """
     return xp.asarray(g, copy=True)
 
@@ -74,10 +74,9 @@ def _count_references(xp: Any, g: Any, like: Any) -> int:
 def _calibrate() -> int:
     if not hasattr(sys, "getrefcount") or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return -1  # a count proves nothing there
-    g = object()
-    return _count_references(None, g, None)
+    return _count_references(None, [object()].pop(), None)
 
 
 SOLE_OWNER = _calibrate()
-"""What `sys.getrefcount(g)` says inside `own` when its caller's local variable is the only reference to `g`, by this
-interpreter's way of counting. No count is as low where interpreters do not count references, or not at once."""
+"""What `sys.getrefcount(g)` says inside `own` where nothing but its argument refers to `g`, by this interpreter's way of
+counting. No count is as low where an interpreter does not count references, or counts by thread."""

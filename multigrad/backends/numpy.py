@@ -141,9 +141,9 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
         return np.minimum(np.maximum(x, min), max)
 
     def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        if include_initial or axis is None:
+        if include_initial or (axis is None and x.ndim != 1):
             return xp.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
-        return np.add.accumulate(x, axis, dtype)
+        return np.add.accumulate(x, 0 if axis is None else axis, dtype)
 
     return {f.__name__: f for f in (sign, clip, cumulative_sum, pow)}
 
@@ -155,7 +155,7 @@ def pow(x1: Any, x2: Any, /) -> Any:
     """
     kind = type(x2)
     if kind is not float and kind is not int:
-        if getattr(x2, "ndim", 1) or getattr(x1, "dtype", None) != x2.dtype or x2.dtype.kind != "f":
+        if (kind is np.ndarray and x2.ndim) or getattr(x2, "ndim", 1) or getattr(x1, "dtype", None) != x2.dtype or x2.dtype.kind != "f":
             return x1**x2
         x2 = x2.item()
     if x2 == 3 and type(x1) is np.ndarray and x1.dtype.kind in "fc" and x1.dtype.itemsize > 2:
@@ -291,26 +291,19 @@ def own(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself where it is provably the caller's alone, else a dense copy of it in the memory order of `like`.
 
     The proof is the reference count: whatever could still use the memory of `g` (a saved value, a second cotangent, a
-    Tensor, a view, an exported buffer) holds a reference to it. The caller holds it in one local variable.
+    Tensor, a view, an exported buffer) holds a reference to it. An array that owns its memory is dense.
     """
     if type(g) is not np.ndarray:
         return np.array(g)
-    fits = like is None or g.shape != like.shape or g.strides == like.strides or _same_order(g, like)
-    if fits and sys.getrefcount(g) <= SOLE_OWNER:
+    if sys.getrefcount(g) <= SOLE_OWNER and g.base is None and (like is None or g.strides == like.strides or _same_order(g, like)):
         flags = g.flags
-        if flags.writeable and flags.forc and (flags.owndata or _owns_base(g)):
+        if flags.owndata and flags.writeable:
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
         return np.array(g, order="K")
     result = np.empty_like(like, dtype=g.dtype, subok=False)
     result[...] = g
     return result
-
-
-def _owns_base(g: Any) -> bool:
-    """Whether `g` is all of an array that nobody else holds: a transposed result."""
-    base = g.base
-    return type(base) is np.ndarray and base.flags.owndata and base.size == g.size and sys.getrefcount(base) <= 3
 
 
 def _same_order(g: Any, like: Any) -> bool:

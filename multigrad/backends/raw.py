@@ -32,6 +32,11 @@ class RawNamespace:
         setattr(self, name, found)
         return found
 
+    def _forget(self) -> None:
+        """Drop what was found, after an operation was replaced. Whoever holds this namespace gets the new one from here."""
+        for name in [n for n in vars(self) if not n.startswith("_")]:
+            delattr(self, name)
+
     def device_of(self, x: Any) -> Any:
         """The device on which to make a constant that is to meet `x`, None where the library places it by itself."""
         return self._backend.kernel("device")(self, x)
@@ -48,15 +53,16 @@ class RawNamespace:
                 return resolve(forward)
         if not self._prefix and any(known.startswith(f"{name}.") for known in registry.OPS):
             return RawNamespace(self._backend, f"{name}.", self._root)
-        # A kernel has our meaning; a library's function of that name (torch.scatter_add) has another.
-        found = None if op is not None and op.chapter == "kernels" else _lookup(self._backend.namespace, full)
+        # A forward declared as a function is the meaning of the operation (torch has another scatter_add); one under "*" is
+        # for libraries that have no function of that name.
+        generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
+        found = None if generic is not None and op is not None and not isinstance(op.forward, dict) else _lookup(self._backend.namespace, full)
         if found is not None:
             return found
-        generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
         if op is None or generic is None:
             raise AttributeError(f"backend {self._backend.name!r} has no {full!r}" if op is None else
-                                 f"backend {self._backend.name!r} has no function for the operation {full!r}: give one in Backend.functions, "
-                                 "or declare the operation with forward=.")
+                                 f"backend {self._backend.name!r} has no function for the operation {full!r}: give one in "
+                                 "Backend.functions, or declare the operation with forward=.")
         return _bound_forward(op, resolve(generic), self._root)
 
 

@@ -115,11 +115,11 @@ def host_of(x: Any) -> Host | None:
 
 
 def forget() -> None:
-    """Drop what was made of backends and operations (after one was replaced)."""
-    _by_type.clear()
+    """Drop what was found for operations, after one was replaced; namespaces that users hold are emptied, not exchanged."""
     for host in _hosts.values():
-        host.xp = RawNamespace(host.backend)
-        host._bound = None
+        host.xp._forget()
+        if host._bound is not None:
+            host._bound._forget()
 
 
 SCALARS = (bool, int, float, complex)

@@ -169,7 +169,7 @@ def _binary_lines(op: Op) -> Iterator[str]:
     yield from _record_lines(op, x1, x2, "                    ")
     yield "                elif p is None:"
     yield f"                    return learn(op, plans, e, general(op, {values}))"
-    if op.kind == "elementwise":
+    if op.kind == "elementwise" or op.operator in ("lt", "le", "gt", "ge", "eq", "ne"):
         yield f"        elif type({x2}) is float or type({x2}) is int:"
         yield from _scalar_lines(op, x1, x2, (True, False), "p.r1")
         yield f"    elif {_plain(x2)} and (type({x1}) is float or type({x1}) is int):"
@@ -216,11 +216,15 @@ def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str
     forward = {x: "a", scalar: scalar if op.name == "pow" else "b"}
     yield f"{pad}    y = {_call(op, forward)}"
     yield from _tensor_lines(op, pad + "    ", x)
-    yield f"{pad}    n = {x}._node"
-    yield f"{pad}    if n is None or not recording():"
-    yield f"{pad}        t._node = None"
-    yield f"{pad}        return t"
-    yield from _node_lines(op, needs, pad + "    ", rule, "n", {x: "a", scalar: "b"}, scalar)
+    if op.kind == "nondifferentiable":
+        yield f"{pad}    t._node = None"
+        yield f"{pad}    return t"
+    else:
+        yield f"{pad}    n = {x}._node"
+        yield f"{pad}    if n is None or not recording():"
+        yield f"{pad}        t._node = None"
+        yield f"{pad}        return t"
+        yield from _node_lines(op, needs, pad + "    ", rule, "n", {x: "a", scalar: "b"}, scalar)
     yield f"{pad}if p is None and e.floating:"
     yield f"{pad}    return learn(op, plans, e, general(op, ({''.join(f'{n}, ' for n in op.roles)})))"
 

@@ -142,8 +142,8 @@ def _separate_lines(op: Op, rules: Any, needs: Needs, complex_: bool, source: _S
 def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tuple[str, str]]:
     wanted = _wanted(op, needs)
     kept = set(rule.keeps)
-    if op.keep:
-        kept = {n for a, _ in wanted for n in op.keep.get(a, rule.keeps)}
+    if rule.keep:
+        kept = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
     source.use(*(n for n in rule.keeps if n in kept))
     result = source.name(None)
     source.head.append(f"{result} = {_call(op, rule, source, repr(needs), kept)}")

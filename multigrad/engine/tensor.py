@@ -76,8 +76,13 @@ class Tensor(Layer):
 
     @property
     def size(self) -> int | None:
-        size: int | None = self._array.size
-        return size
+        """The number of elements, None where a dimension is unknown (None or nan)."""
+        found = 1
+        for n in self._array.shape:
+            if n is None or n != n:
+                return None
+            found *= n
+        return found
 
     @property
     def dtype(self) -> Any:
@@ -280,8 +285,8 @@ class Tensor(Layer):
         """The only element as a Python scalar; the gradient does not follow it."""
         self._check()
         x = self._innermost()
-        if x.size != 1:
-            raise RuntimeError(f"a Tensor with {x.size} elements cannot be converted to Scalar")
+        if self.size != 1:
+            raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
         if len(x.shape):
             x = self._elem.host.xp.reshape(x, ())
         kind = bool if self._is("bool") else int if self._is("integral") else complex if self._elem.complex else float

@@ -83,9 +83,10 @@ def order(n: Any) -> int:
     """The order of a polygamma function, checked."""
     if isinstance(n, bool) or not isinstance(n, Integral):
         raise TypeError(f"special.polygamma: n must be a Python int, not {type(n).__name__}; there is no derivative by the order.")
-    if not 0 <= n <= MAX_ORDER:
+    found = int(n)
+    if not 0 <= found <= MAX_ORDER:
         raise ValueError(f"special.polygamma: n must be from 0 to {MAX_ORDER}, not {n}.")
-    return int(n)
+    return found
 
 
 def hurwitz(s: int, x: Any, scale: float = 1.0) -> Any:

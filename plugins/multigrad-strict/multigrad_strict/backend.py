@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import array_api_strict as xp
+
 import multigrad as mg
 
 FLAGS: dict[str, dict[str, Any]] = {
