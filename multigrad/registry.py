@@ -46,7 +46,7 @@ ROLES = ("array", "arrays", "plain")
 METADATA = ("shape", "dtype", "device", "order")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative.
 
@@ -191,7 +191,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
     op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
             vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True),
-            keep={a: tuple(n) for a, n in (keep or {}).items()}, batching=batching, view=view, operator=operator,
+            batching=batching, view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op
     for listener in _listeners:

@@ -54,7 +54,7 @@ def make() -> Backend:
 
 
 def _operators() -> dict[str, Callable[..., Any]]:
-    """Python operators: as fast as ufuncs on arrays, 1.8 times as fast with a Python scalar, 6 times on NumPy scalars."""
+    """Python operators: as fast as ufuncs on arrays, 8 times as fast on NumPy scalars (0.1 us instead of 0.9)."""
     names = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "negative": "neg", "abs": "abs", "equal": "eq",
              "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
     return {name: getattr(operator, stem) for name, stem in names.items()} | {"matmul": np.matmul}

@@ -81,10 +81,11 @@ def meshgrid(draw: Draw) -> Iterator[Sample]:
 
 # ----- indexing -----
 
+# Of the keys that NumPy knows, those that the standard defines.
 MASK = np.asarray([[True, False, True], [False, False, True]])
 ROWS = np.asarray([1, 0, 1])
 KEYS: dict[str, tuple[tuple[int, ...], Any]] = {
-    "integer": ((2, 3), 1),
+    "integer": ((4,), 1),
     "integer arrays": ((2, 3), (np.asarray([0, 1, 0]), np.asarray([2, -1, 2]))),
     "mask": ((2, 3), MASK),
     "slice": ((5,), slice(1, 4)),
@@ -94,8 +95,9 @@ KEYS: dict[str, tuple[tuple[int, ...], Any]] = {
     "ellipsis": ((2, 3, 2), (Ellipsis, 1)),
     "new axis": ((2, 3), (slice(None), None, 0)),
     "all integers": ((2, 3), (1, -1)),
-    "integer array": ((4, 2), ROWS),
-    "array of arrays": ((4, 2), np.asarray([[1, 0], [3, -1]])),
+    "row": ((2, 3), (1, Ellipsis)),
+    "integer array": ((4,), ROWS),
+    "array of arrays": ((4,), np.asarray([[1, 0], [3, -1]])),
     "nothing": ((3,), slice(2, 2)),
     "mask of rows": ((2, 3), np.asarray([True, False])),
     "no element": ((2, 3), np.zeros((2, 3), bool)),
@@ -127,11 +129,11 @@ def setitem(draw: Draw) -> Iterator[Sample]:
                      short=label in ("integer", "mask"))
     yield Sample("integer arrays", draw.real(2, 3), (np.asarray([0, 1]), np.asarray([2, -1])), draw.real(2), short=True)
     yield Sample("repeated places", draw.real(4), np.asarray([1, 2, 1]), draw.real(3))
-    yield Sample("broadcast row", draw.real(2, 3), slice(None), draw.real(3))
+    yield Sample("broadcast row", draw.real(2, 3), (Ellipsis,), draw.real(3))
     yield Sample("number", draw.real(2, 3), (0, slice(1, 3)), 2.5)
     yield Sample("masked number", draw.real(2, 3), MASK, draw.real(), needs="data_dependent")
     yield Sample("complex", draw.complex(2, 3), (slice(None), 1), draw.complex(2))
-    yield Sample("real into complex", draw.complex(2, 3), 0, draw.real(3))
+    yield Sample("real into complex", draw.complex(2, 3), (0, Ellipsis), draw.real(3))
 
 
 def take(draw: Draw) -> Iterator[Sample]:
