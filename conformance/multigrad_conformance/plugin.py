@@ -117,9 +117,17 @@ def document(config: pytest.Config) -> dict[str, Any]:
         "samples": config.getoption("--samples"),
         "operations": {name: {"chapter": op.chapter, "kind": op.kind} for name, op in OPS.items()},
         "left out": config.stash[_left_out],
-        "backends": {name: {"tests": {i: [state, reason] if reason else [state] for i, (state, reason) in tests.items()}}
+        "backends": {name: {"lacks": _lacks(name), "tests": {i: [state, reason] if reason else [state] for i, (state, reason) in tests.items()}}
                      for name, tests in _collected.items()},
     }
+
+
+def _lacks(name: str) -> list[str]:
+    """The capabilities that a backend does not have, which take the tests of some operations away."""
+    from multigrad.backends import discovery
+
+    capabilities = discovery.get(name).capabilities
+    return [c for c in ("complex", "data_dependent") if not getattr(capabilities, c)]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

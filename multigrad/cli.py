@@ -1,0 +1,140 @@
+"""The command line: `python -m multigrad backends | ops | conformance`, also installed as `multigrad`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; what is still buffered must not raise again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("multigrad", description="torch.autograd for every Python array library.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    backends = commands.add_parser("backends", help="the known array libraries: where each comes from, its state or error",
+                                   description="List the known backends. Imports no array library, unless --probe is given.")
+    backends.add_argument("--probe", action="store_true", help="import each library and tell its devices and dtypes")
+    backends.add_argument("--traceback", action="store_true", help="show the whole traceback of what is broken")
+    backends.set_defaults(run=_backends)
+
+    ops = commands.add_parser("ops", help="the known operations and how each is differentiated",
+                              description="List the operations: those of the standard, of the derivative rules, and of plugins.")
+    ops.add_argument("pattern", nargs="?", default="", help="only names that contain this")
+    ops.add_argument("--chapter", default="", help="only this chapter of the standard (elementwise, statistical, ...)")
+    ops.set_defaults(run=_ops)
+
+    conformance = commands.add_parser(
+        "conformance", help="test every operation on the installed backends (needs multigrad-conformance)",
+        description="Run the conformance suite and print a table of operations by backends.")
+    conformance.add_argument("--backend", action="append", default=[], metavar="NAME", help="repeatable; default: every one that works here")
+    conformance.add_argument("--samples", choices=("short", "full"), default="short", help="a few canonical shapes, or every sample")
+    conformance.add_argument("--report", metavar="PATH.md", help="write the table to a file, or between its markers where it has them")
+    conformance.add_argument("--json", metavar="PATH", help="write the result of each test, to compare versions or to merge")
+    conformance.add_argument("--from", dest="earlier", action="append", default=[], metavar="PATH",
+                             help="do not run: report earlier results, written by --json (repeatable; they are merged)")
+    conformance.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --")
+    conformance.set_defaults(run=_conformance)
+    return parser
+
+
+def _backends(options: argparse.Namespace) -> int:
+    from .backends import discovery
+
+    foreign = discovery.foreign_distribution()
+    if foreign:
+        print(f"warning: {foreign}\n")
+    listed = sorted(discovery.listing(options.probe), key=lambda b: b.name)
+    rows = [(b.name, b.state, f"{b.module} {b.library_version}".strip(), f"{b.distribution} {b.version}".strip()) for b in listed]
+    print(table(("backend", "state", "library", "comes with"), rows))
+    for b in listed:
+        if b.devices or b.dtypes:
+            print(f"\n{b.name}: devices {', '.join(b.devices) or 'none'}\n{' ' * len(b.name)}  dtypes  {', '.join(b.dtypes) or 'none'}")
+    for b in listed:
+        if b.error:
+            print(f"\n{b.name}: {b.error}")
+            if options.traceback and b.traceback:
+                print(b.traceback.rstrip())
+    return 0
+
+
+def _ops(options: argparse.Namespace) -> int:
+    from . import registry
+    from .namespace import load
+
+    load()
+    found = [op for op in registry.OPS.values() if options.pattern in op.name and options.chapter in ("", op.chapter)]
+    if not found:
+        known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
+        print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
+        return 1
+    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _differentiable(op), op.module) for op in sorted(found, key=lambda o: (o.chapter, o.name))]
+    print(table(("chapter", "operation", "kind", "gradient by", "declared in"), rows))
+    return 0
+
+
+def _differentiable(op: Any) -> str:
+    """The arguments that a gradient can be taken by."""
+    if op.kind == "nondifferentiable":
+        return ""
+    ruled = op.vjp if hasattr(op.vjp, "keys") and op.kind != "composite" else op.arrays
+    return ", ".join(a for a in op.arrays if a in ruled)
+
+
+def _conformance(options: argparse.Namespace) -> int:
+    if importlib.util.find_spec("multigrad_conformance") is None:
+        print("the conformance suite is a distribution of its own: pip install multigrad-conformance", file=sys.stderr)
+        return 2
+    from multigrad_conformance import report
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths, status = list(options.earlier), 0
+        if not paths:
+            paths = [options.json or str(Path(folder, "results.json"))]
+            status = _run_suite(options, paths[0])
+        if not all(Path(p).is_file() for p in paths):
+            if options.earlier:
+                print(f"no such file: {', '.join(p for p in paths if not Path(p).is_file())}", file=sys.stderr)
+            return status or 2
+        results = report.merged([Path(p) for p in paths])
+    print(report.text(results))
+    if options.json and options.earlier:
+        report.write_json(results, Path(options.json))
+    if options.report:
+        report.write(results, Path(options.report))
+    return status or (1 if report.failed(results) else 0)
+
+
+def _run_suite(options: argparse.Namespace, path: str) -> int:
+    """In a process of its own: pytest and the libraries under test may do as they like there."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
+               "--pyargs", "multigrad_conformance", "--samples", options.samples, "--conformance-json", os.path.abspath(path)]
+    for name in options.backend:
+        command += ["--backend", name]
+    Path(path).unlink(missing_ok=True)
+    return subprocess.run([*command, *options.pytest], check=False).returncode
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Align columns; no line ends in spaces."""
+    lines = [head, ["-" * len(h) for h in head], *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
