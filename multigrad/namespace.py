@@ -230,7 +230,7 @@ def _install_operator(op: Op) -> None:
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
     """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer arrays."""
     kind = type(key)
-    if kind is int or kind is slice:
+    if kind is int or kind is slice or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
     found = dispatch.general(OPS["getitem"], (self, _key(key)))

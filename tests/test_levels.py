@@ -175,6 +175,18 @@ class TestNesting:
             func.grad(f)(raw(xp, [1.0, 2.0]))
         np.testing.assert_array_equal(values(outside), [0, 0])
 
+    def test_a_captured_constant_is_version_checked(self, xp):
+        w = xp.asarray(np.array([1.0, 2.0]))
+
+        def f(x):
+            nonlocal w
+            y = x * w
+            w += 1
+            return xp.sum(y)
+
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            func.grad(f)(raw(xp, [1.0, 2.0]))
+
     def test_in_place_inside(self, xp):
         def f(x):
             y = x * 1.0

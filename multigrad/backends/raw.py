@@ -56,13 +56,14 @@ class RawNamespace:
         # A forward declared as a function is the meaning of the operation (torch has another scatter_add); one under "*" is
         # for libraries that have no function of that name.
         generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
-        found = None if generic is not None and op is not None and not isinstance(op.forward, dict) else _lookup(self._backend.namespace, full)
+        ours = op is not None and generic is not None and not isinstance(op.forward, dict)
+        found = None if ours else _lookup(self._backend.namespace, full)
         if found is not None:
             return found
         if op is None or generic is None:
-            raise AttributeError(f"backend {self._backend.name!r} has no {full!r}" if op is None else
-                                 f"backend {self._backend.name!r} has no function for the operation {full!r}: give one in "
-                                 "Backend.functions, or declare the operation with forward=.")
+            known = "" if op is None else " function for the operation"
+            advice = "" if op is None else ": give one in Backend.functions, or declare the operation with forward=."
+            raise AttributeError(f"backend {self._backend.name!r} has no{known} {full!r}{advice}")
         return _bound_forward(op, resolve(generic), self._root)
 
 

@@ -46,20 +46,36 @@ class Pass:
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """Run the pass: highest number first, each node once, its gradient summed over all its uses."""
+    """Run the pass: highest number first, each node once, its gradient summed over all its uses.
+
+    Most nodes are the next to run as soon as their child has: they are followed without touching the heap.
+    """
     keep, targets, needed = p.keep, p.targets, p.needed
     raw = p.raw
-    found: Any = None
-    gradient: Any
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
+
+    def deliver(node: Node, g: Any) -> None:
+        """Add `g` to what the node has received. The second contribution makes a new array, later ones are added in place."""
+        if node not in buffers:
+            buffers[node] = g
+            heappush(heap, (-node.seq, node))
+        elif raw and node in owned:
+            total = buffers[node]
+            total += g
+            buffers[node] = total
+        else:
+            buffers[node] = buffers[node] + g
+            owned.add(node)
+
     for root, gradient in roots:
-        _deliver(root, gradient, heap, buffers, owned, raw)
+        deliver(root, gradient)
+    found: Any = None
     while heap:
         node = heappop(heap)[1]
         g = buffers.pop(node)
-        while True:  # follow the chain as long as the next node to run is a parent of this one
+        while True:
             kind = type(node)
             if kind is not Node:
                 box = [g]  # the only reference: a leaf may keep what nobody else holds
@@ -83,35 +99,33 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
-            parents = node.next
             if rule.single:
-                if found is None or (needed is not None and parents not in needed):
+                node, g = node.next, found
+                if g is None or (needed is not None and node not in needed):
                     break
-                if not heap or parents.seq > -heap[0][0]:
-                    node, g = parents, found
-                    continue
-                _deliver(parents, found, heap, buffers, owned, raw)
+            else:
+                parents = node.next
+                node = None  # type: ignore[assignment]  # the youngest parent, which may be the next to run
+                for parent, gradient in zip(parents, found):  # noqa: B905 - one each, by construction
+                    if gradient is None or (needed is not None and parent not in needed):
+                        continue
+                    if node is None:
+                        node, g = parent, gradient
+                    elif parent.seq > node.seq:
+                        deliver(node, g)
+                        node, g = parent, gradient
+                    elif parent is node:
+                        deliver(node, g)
+                        deliver(node, gradient)
+                        node = None
+                        g = None
+                    else:
+                        deliver(parent, gradient)
+                if node is None:
+                    break
+            if heap and node.seq <= -heap[0][0]:
+                deliver(node, g)
                 break
-            for parent, gradient in zip(parents, found, strict=True):
-                if gradient is not None and (needed is None or parent in needed):
-                    _deliver(parent, gradient, heap, buffers, owned, raw)
-            break
-
-
-def _deliver(node: Node, g: Any, heap: list[Any], buffers: dict[Node, Any], owned: set[Node], raw: bool) -> None:
-    """Add `g` to what the node has received. The second contribution makes a new array, later ones are added in place."""
-    if node not in buffers:
-        buffers[node] = g
-        heappush(heap, (-node.seq, node))
-    elif not raw:
-        buffers[node] = buffers[node] + g
-    elif node in owned:
-        total = buffers[node]
-        total += g
-        buffers[node] = total
-    else:
-        buffers[node] = buffers[node] + g
-        owned.add(node)
 
 
 def _special(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> tuple[Any, bool]:

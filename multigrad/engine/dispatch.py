@@ -126,7 +126,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
         else:
             x = value
             edges.append(None)
-            cells.append(None)
+            cells.append(value._cell if isinstance(value, Tensor) else None)  # a constant of a lower level may be written, too
             if role == "array" and type(x) not in SCALARS and x is not None:
                 pure = False
                 deep = deep or isinstance(x, Layer)
@@ -147,7 +147,7 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
         if x._born is not None:
             x._check()
         return x._array, x._node, x._cell
-    return x, None, None
+    return x, None, x._cell if isinstance(x, Tensor) else None
 
 
 def accepts(x: Any) -> bool:

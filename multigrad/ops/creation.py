@@ -21,16 +21,19 @@ nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", doc="An array 
 linear("asarray(obj, /, *, dtype=None, device=None, copy=None)", doc="An array of the given object.",
        obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device))
 
-linear("full(shape, fill_value: array, *, dtype=None, device=None)", doc="An array filled with a value.",
-       fill_value=lambda xp, g: g)
+
+def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
+    """A copy of a broadcast: the standard's own `full` takes Python scalars only, and a 0-d array may have a gradient."""
+    value = xp.asarray(fill_value, dtype=dtype, device=device)
+    return xp.asarray(xp.broadcast_to(value, (shape,) if isinstance(shape, int) else tuple(shape)), copy=True)
 
 
 def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
     """`x` lends its shape, dtype and device only, so no gradient belongs to it."""
-    return xp.full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype,
-                   device=getattr(x, "device", None) if device is None else device)
+    return full(xp, x.shape, fill_value, x.dtype if dtype is None else dtype, getattr(x, "device", None) if device is None else device)
 
 
+composite("full(shape, fill_value: array, *, dtype=None, device=None)", full, doc="An array filled with a value.")
 composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like, doc="An array like `x`, filled with a value.")
 
 
