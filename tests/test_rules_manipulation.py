@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import multigrad as mg
 import numpy as np
 import pytest
 from rule_checks import NUMPY, check, complexes, linearized, reals, strict_raw
@@ -106,9 +107,6 @@ NUMPY_CASES: dict[str, tuple[Any, ...]] = {
     "meshgrid scalar": ("meshgrid", reals(), reals(2)),
     "astype complex": ("astype", reals(3), np.complex128),
     "astype on a device": ("astype", reals(3), np.complex128, {"device": "cpu"}),
-    "full": ("full", (2, 3), reals()),
-    "full complex": ("full", 3, complexes(), {"dtype": np.complex128}),
-    "full of rows": ("full", (2, 3), reals(3)),
     "linspace": ("linspace", reals(), reals(seed=1), 5),
     "linspace open": ("linspace", complexes(), reals(seed=1), 4, {"endpoint": False}),
     "linspace one": ("linspace", reals(), reals(seed=1), 1),
@@ -128,6 +126,16 @@ def test_full_like_passes_the_gradient_to_the_value_only() -> None:
     assert op.kind == "composite"
     out = op.forward(NUMPY, np.ones((2, 3), dtype=np.float32), 2.0, None, None)
     assert out.shape == (2, 3) and out.dtype == np.float32 and np.all(out == 2)
+
+
+@pytest.mark.parametrize("name", ["full", "full_like"])
+def test_a_value_with_history_fills(name: str) -> None:
+    xp = mg.namespace("numpy")
+    value = xp.asarray(np.asarray(2.0), requires_grad=True)
+    out = xp.full((2, 3), value) if name == "full" else xp.full_like(xp.ones((2, 3)), value)
+    out.sum().backward()
+    assert out.dtype == np.float64 and out.shape == (2, 3)
+    np.testing.assert_array_equal(value.grad.array, 6.0)
 
 
 def vjp(name: str, g: Any, needs: Any, *args: Any, **kwargs: Any) -> Any:

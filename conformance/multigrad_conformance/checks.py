@@ -49,6 +49,9 @@ def forward(case: Case) -> None:
               for role, v in zip(op.roles.values(), problem.values, strict=True)]
     values = _on_device(target, op, problem, values)
     dtype = _default_dtype(target, op, problem)
+    if target.wrap and raws:
+        _assert_outputs(target, _transformed(target, op, problem), problem, sample, dtype, raw=True)
+        return
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
         _assert_outputs(target, out, problem, sample, dtype)
@@ -59,6 +62,20 @@ def forward(case: Case) -> None:
         for y in out if isinstance(out, (tuple, list)) else (out,):
             assert not getattr(y, "requires_grad", False), "the operation has no derivative, yet its result requires grad"
     _assert_unchanged(target, raws)
+
+
+def _transformed(target: Target, op: Op, problem: Problem) -> Any:
+    """The raw outputs of an operation within the transformation of functions that the variant gives."""
+    values = [target.raw(v) for v in problem.values]
+    arrays = [v for v in leaves(values) if target.is_raw(v)]
+
+    def compute(arrays: Sequence[Any]) -> Any:
+        given = iter(arrays)
+        out = call(op, target.function(op), [_mapped_raw(lambda v: mg.asarray(next(given)) if target.is_raw(v) else v, v) for v in values])
+        return out.array if isinstance(out, mg.Tensor) else tuple(getattr(y, "array", y) for y in out)
+
+    assert target.wrap is not None
+    return target.wrap(compute)(arrays)
 
 
 def _floating(target: Target) -> list[Any]:

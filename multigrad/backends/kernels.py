@@ -80,3 +80,25 @@ def _calibrate() -> int:
 SOLE_OWNER = _calibrate()
 """What `sys.getrefcount(g)` says inside `own` where nothing but its argument refers to `g`, by this interpreter's way of
 counting. No count is as low where an interpreter does not count references, or counts by thread."""
+
+
+def base_references(view: Any) -> int:
+    """The reference count of the array that `view` shows a part of, as seen from here."""
+    base = view.base
+    return sys.getrefcount(base)
+
+
+class _View:
+    base: Any
+
+
+def _calibrate_view() -> int:
+    if SOLE_OWNER < 0:
+        return -1
+    view = _View()
+    view.base = object()
+    return base_references(view)
+
+
+SOLE_VIEW = _calibrate_view()
+"""`base_references(view)` where the view alone holds its base: a transposed result, say. -1 where nothing can be proven."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .hooks import hookimpl
-from .kernels import SOLE_OWNER
+from .kernels import SOLE_OWNER, SOLE_VIEW, base_references
 from .spec import Backend, BackendSpec
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def make() -> Backend:
         refused_types=(np.matrix, np.ma.MaskedArray),  # `*` is a matrix product there; masks do not reach a derivative
         functions=_operators() | _reductions() | _shapes(xp) | _elementwise(xp) | {
             # NumPy's own have every parameter of the standard since 2.1, at half the time of the wrappers.
-            **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "ones", "ones_like", "zeros", "zeros_like")},
+            **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "full", "ones", "ones_like", "zeros", "zeros_like")},
             "astype": astype,
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),  # 1.5 us without; rules ask it all the time
             "scatter_add": scatter_add,
@@ -291,19 +291,27 @@ def own(xp: Any, g: Any, like: Any) -> Any:
     """`g` itself where it is provably the caller's alone, else a dense copy of it in the memory order of `like`.
 
     The proof is the reference count: whatever could still use the memory of `g` (a saved value, a second cotangent, a
-    Tensor, a view, an exported buffer) holds a reference to it. An array that owns its memory is dense.
+    Tensor, a view, an exported buffer) holds a reference to it. An array that owns its memory is dense; so is all of
+    one, transposed.
     """
     if type(g) is not np.ndarray:
         return np.array(g)
-    if sys.getrefcount(g) <= SOLE_OWNER and g.base is None and (like is None or g.strides == like.strides or _same_order(g, like)):
+    if sys.getrefcount(g) <= SOLE_OWNER and (like is None or g.strides == like.strides or _same_order(g, like)):
         flags = g.flags
-        if flags.owndata and flags.writeable:
+        if flags.writeable and (flags.owndata or (flags.forc and _is_all_of_its_base(g))):
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
         return np.array(g, order="K")
     result = np.empty_like(like, dtype=g.dtype, subok=False)
     result[...] = g
     return result
+
+
+def _is_all_of_its_base(g: Any) -> bool:
+    base = g.base
+    owns = type(base) is np.ndarray and base.flags.owndata and base.size == g.size
+    del base
+    return owns and base_references(g) <= SOLE_VIEW
 
 
 def _same_order(g: Any, like: Any) -> bool:

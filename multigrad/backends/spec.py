@@ -43,7 +43,8 @@ class Backend:
     kernels        overrides of what the engine needs beyond the standard, by name: see `backends/kernels.py`
     rules          faster derivative rules for this library: {operation: {argument: rule}}
     variants       other devices, flags or precisions for the conformance suite to run on: {label: f}, where `with f() as
-                   device:` enters the variant and gives the device to make arrays on (None: the default one)
+                   device:` enters the variant and gives the device to make arrays on (None: the default one), or a
+                   transformation of functions on raw arrays that must not change their results (a compiler)
     exemptions     conformance tests this backend cannot pass: {test id: reason}
     """
 

@@ -1,0 +1,136 @@
+"""The command line: listings, and the conformance suite with its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multigrad import cli
+
+REPOSITORY = Path(__file__).parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "conformance"), os.environ.get("PYTHONPATH", "")])}
+LIBRARIES = "{'numpy', 'jax', 'cupy', 'torch', 'array_api_strict', 'array_api_compat', 'scipy'}"
+
+
+def run(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "multigrad"]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=300)
+
+
+def test_backends_imports_no_library() -> None:
+    found = run(code=f"import sys; from multigrad.cli import main; main(['backends']); sys.exit(str({LIBRARIES} & set(sys.modules) or ''))")
+    assert found.returncode in (0, 1) and not found.stderr.strip(), found.stderr
+    lines = found.stdout.splitlines()
+    assert lines[0].split() == ["backend", "state", "library", "comes", "with"]
+    assert any(line.startswith("numpy ") and "available" in line for line in lines)
+
+
+def test_backends_probe_tells_devices_and_dtypes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["backends", "--probe"]) == 0
+    out = capsys.readouterr().out
+    assert "numpy: devices cpu" in out and "complex128" in out
+
+
+def test_backends_tells_what_is_wrong(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from multigrad.backends import discovery
+
+    broken = discovery.BackendInfo("shady", "multigrad-shady", "0.1", "broken", "ImportError: no shade", traceback="Traceback ...")
+    monkeypatch.setattr(discovery, "listing", lambda probe: [broken])
+    monkeypatch.setattr(discovery, "foreign_distribution", lambda: "the unrelated PyPI package 'multigrad' is installed")
+    assert cli.main(["backends", "--traceback"]) == 0
+    out = capsys.readouterr().out
+    assert "warning: the unrelated PyPI package" in out
+    assert "shady: ImportError: no shade\nTraceback ..." in out
+
+
+def test_ops_lists_rules_and_where_they_come_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ops", "atan2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split()[-4:] == ["elementwise", "x1,", "x2", "multigrad.ops.elementwise"]
+    assert cli.main(["ops", "--chapter", "searching"]) == 0
+    assert "nondifferentiable" in capsys.readouterr().out
+
+
+def test_ops_of_an_unknown_chapter(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ops", "--chapter", "astrology"]) == 1
+    assert "The chapters are " in capsys.readouterr().err
+
+
+def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([])
+    assert "COMMAND" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    found = subprocess.run(f'"{sys.executable}" -m multigrad ops | head -1', shell=True, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert found.stdout.startswith("chapter") and not found.stderr
+
+
+def test_conformance_needs_its_distribution(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert cli.main(["conformance"]) == 2
+    assert "pip install multigrad-conformance" in capsys.readouterr().err
+
+
+def test_conformance_of_an_unknown_backend() -> None:
+    found = run("conformance", "--backend", "nosuch")
+    assert found.returncode == 4
+    assert "unknown backend 'nosuch'" in found.stdout + found.stderr
+
+
+def test_conformance_prints_a_table_and_writes_results(tmp_path: Path) -> None:
+    found = run("conformance", "--backend", "numpy", "--json", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.md"), "--", "-k", "numpy:tanh or numpy:add")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert any(line.startswith("tanh ") and line.endswith(" ok") for line in found.stdout.splitlines())
+    results = json.loads((tmp_path / "r.json").read_text())
+    assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
+    assert "| `tanh` | " in (tmp_path / "r.md").read_text()
+
+
+RESULTS: dict[str, Any] = {
+    "multigrad": "0.1.0", "samples": "short", "left out": {"cupy": "no device"},
+    "operations": {name: {"chapter": "elementwise", "kind": "elementwise"} for name in ("sin", "cos", "tan")},
+    "backends": {"one": {"lacks": ["complex"], "tests": {
+        "sin/vjp/real": ["passed"], "sin/jvp/real": ["failed", "off by a sign"], "cos/vjp/real": ["exempt", "a bug of the library"],
+        "kernels.own/kernel/override": ["passed"]}}}}
+
+
+def earlier(tmp_path: Path, results: dict[str, Any], name: str) -> str:
+    path = tmp_path / name
+    path.write_text(json.dumps(results))
+    return str(path)
+
+
+def test_report_explains_every_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["conformance", "--from", earlier(tmp_path, RESULTS, "a.json")]) == 1  # a test has failed
+    lines = capsys.readouterr().out.splitlines()
+    assert ["sin", "1", "FAIL,", "1", "ok"] in [line.split() for line in lines]
+    assert ["cos", "1", "exempt"] in [line.split() for line in lines]
+    assert ["tan", "none"] in [line.split() for line in lines]
+    assert "- one, failed: sin/jvp/real: off by a sign" in lines
+    assert "- one, exempt: cos/vjp/real: a bug of the library" in lines
+    assert "- one, none: tan: the backend lacks what they need: complex" in lines
+    assert "- cupy, not tested: no device" in lines
+
+
+def test_reports_of_several_runs_are_merged_between_the_markers(tmp_path: Path) -> None:
+    two = {**RESULTS, "left out": {}, "samples": "full", "backends": {"cupy": {"lacks": [], "tests": {"sin/vjp/real": ["passed"]}}}}
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- conformance: begin -->\nold\n<!-- conformance: end -->\nafter\n")
+    cli.main(["conformance", "--from", earlier(tmp_path, RESULTS, "a.json"), "--from", earlier(tmp_path, two, "b.json"),
+              "--report", str(page), "--json", str(tmp_path / "c.json")])
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| operation | one | cupy |" in text and "short, full samples" in text
+    assert json.loads((tmp_path / "c.json").read_text())["left out"] == {}
+
+
+def test_a_file_of_results_that_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["conformance", "--from", str(tmp_path / "none.json")]) == 2
+    assert "no such file" in capsys.readouterr().err

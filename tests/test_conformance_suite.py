@@ -1,0 +1,181 @@
+"""The conformance suite notices what it is there to notice: each kind of mistake fails the check that looks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multigrad import registry
+from multigrad.backends import discovery
+
+pytest.importorskip("multigrad_conformance")
+
+from multigrad_conformance import Draw, Kink, Sample, cells, checks, problem, saves  # noqa: E402
+from multigrad_conformance import test_conformance as suite  # noqa: E402
+from multigrad_conformance.compare import available  # noqa: E402
+from multigrad_conformance.target import Target  # noqa: E402
+
+SAMPLE = Sample("real", Draw("suite").real(2, 3))
+COMPLEX = Sample("complex", Draw("suite").complex(2, 3))
+
+
+@pytest.fixture
+def declared() -> Iterator[Callable[..., Any]]:
+    """Declares operations for one test."""
+    Target("numpy")
+    before = dict(registry.OPS)
+    yield lambda how, *args, **kwargs: getattr(registry, how)(*args, **kwargs)
+    registry.OPS.clear()
+    registry.OPS.update(before)
+    problem.problem_of.cache_clear()
+
+
+def case(op: Any, sample: Sample = SAMPLE) -> checks.Case:
+    return checks.Case(Target("numpy"), op, sample)
+
+
+def cube(xp: Any, x: Any) -> Any:
+    return x * x * x
+
+
+def test_a_right_operation_passes_everything(declared: Any) -> None:
+    right = case(declared("elementwise", "suite.right(x, /)", forward=cube, x=lambda xp, x: 3 * x * x))
+    for check in (checks.forward, checks.vjp, checks.jvp, checks.second):
+        check(right)
+
+
+def test_a_wrong_vjp(declared: Any) -> None:
+    wrong = declared("elementwise", "suite.wrong(x, /)", forward=cube, x=lambda xp, x: 3 * x)
+    for check in (checks.vjp, checks.jvp, checks.second):
+        with pytest.raises(AssertionError, match="differences|tangent|derivative"):
+            check(case(wrong))
+
+
+def test_a_wrong_jvp(declared: Any) -> None:
+    wrong = declared("define", "suite.jvp(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x)
+    checks.vjp(case(wrong))
+    with pytest.raises(AssertionError, match="tangent 0"):
+        checks.jvp(case(wrong))
+
+
+def test_a_rule_that_hides_its_argument_from_the_second_derivative(declared: Any) -> None:
+    def constant(xp: Any, g: Any, x: Any) -> Any:
+        return g * 3 * getattr(x, "array", x) ** 2
+
+    wrong = declared("define", "suite.hidden(x, /)", forward=cube, x=constant, jvp=lambda xp, t, x: t * 3 * x * x)
+    checks.vjp(case(wrong))
+    with pytest.raises(AssertionError, match="second derivative"):
+        checks.second(case(wrong))
+
+
+def test_the_other_convention_of_complex_gradients(declared: Any) -> None:
+    wrong = declared("define", "suite.complex(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x)
+    with pytest.raises(AssertionError, match="finite differences"):
+        checks.vjp(case(wrong, COMPLEX))
+    with pytest.raises(AssertionError, match="Re<g, jvp"):
+        checks.jvp(case(wrong, COMPLEX))
+
+
+def test_an_argument_that_is_changed(declared: Any) -> None:
+    def forward(xp: Any, x: Any) -> Any:
+        result = x * 2
+        x[...] = 0
+        return result
+
+    wrong = declared("elementwise", "suite.changed(x, /)", forward=forward, x=2)
+    with pytest.raises(AssertionError, match="an argument was changed"):
+        checks.forward(case(wrong))
+
+
+def test_a_dtype_that_is_not_the_standards() -> None:
+    target, op = Target("numpy"), registry.OPS["sin"]
+    with pytest.raises(AssertionError, match="dtype float32, expected float64"):
+        from multigrad_conformance.compare import assert_same
+
+        assert_same(target, np.zeros(2, np.float32), np.zeros(2), np.zeros(2), op.name, raw=True)
+
+
+def test_a_gradient_that_is_stated_otherwise() -> None:
+    with pytest.raises(AssertionError, match="gradient x"):
+        checks.kink(case(registry.OPS["abs"], Kink("at 0", [0.0], gradients={"x": [1]})))
+
+
+def test_an_operation_without_samples(declared: Any) -> None:
+    declared("elementwise", "suite.untested(x, /)", forward=cube, x=1)
+    with pytest.raises(AssertionError, match=r"'suite.untested' of .*test_conformance_suite.* has no samples: return them from the hook"):
+        suite.test_samples("suite.untested")
+
+
+def test_a_plan_that_keeps_too_much(declared: Any) -> None:
+    wrong = declared("linear", "suite.keeps(x, /)", forward=lambda xp, x: 2 * x, x=lambda xp, g, x: 2 * g)
+    assert saves.kept(wrong, "x") == {"x"} and saves.allowed(wrong, "x") == set()
+    with pytest.raises(AssertionError, match="keeps {'x'}"):
+        suite.test_saves(("suite.keeps", "x"))
+
+
+def cell(run: Callable[[Target], None]) -> cells.Cell:
+    return cells.Cell("numpy", "sin", "vjp", "real", run, True)
+
+
+def fails(target: Target) -> None:
+    raise AssertionError("wrong")
+
+
+@pytest.fixture
+def exemptions(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
+    return lambda table: monkeypatch.setattr(suite, "discovery", type("D", (), {"get": staticmethod(lambda name: type("B", (), {"exemptions": table}))}))
+
+
+@pytest.mark.parametrize("test_id", ["sin/vjp/real", "sin/*"])
+def test_an_exempted_test_may_fail(exemptions: Any, test_id: str) -> None:
+    exemptions({test_id: "known"})
+    with pytest.raises(pytest.xfail.Exception, match="known"):
+        suite.test_operation(cell(fails))
+
+
+def test_an_exempted_test_must_fail_unless_it_flickers(exemptions: Any) -> None:
+    exemptions({"sin/vjp/real": "known"})
+    with pytest.raises(pytest.fail.Exception, match="passes, yet the backend 'numpy' exempts it"):
+        suite.test_operation(cell(lambda target: None))
+    exemptions({"sin/vjp/real": "flickering: rounding of the library differs from run to run"})
+    suite.test_operation(cell(lambda target: None))
+
+
+def test_another_test_is_not_exempt(exemptions: Any) -> None:
+    exemptions({"cos/*": "known"})
+    with pytest.raises(AssertionError, match="wrong"):
+        suite.test_operation(cell(fails))
+
+
+def test_an_exemption_of_no_test() -> None:
+    with pytest.raises(AssertionError, match="exempts 'sin/vjp/nosuch', but there is no such test"):
+        suite.test_exemption(("numpy", "sin/vjp/nosuch"))
+
+
+def test_ids_are_unique_and_stable() -> None:
+    ids = [c.id for c in cells.everything("numpy")]
+    assert len(set(ids)) == len(ids)
+    assert {"tanh/vjp/real", "tanh/second/complex", "tanh/vjp/real@float32", "add/broadcasting/full,row", "pow/kink/exponent-0.5",
+            "getitem/jvp/integer-arrays", "scatter_add/override/rows", "kernels.own/kernel/override"} <= set(ids)
+
+
+def test_short_is_part_of_full() -> None:
+    short, full = ({c.id for c in cells.selected("numpy", level)} for level in ("short", "full"))
+    assert short < full and {i.partition("/")[0] for i in short} == {i.partition("/")[0] for i in full}
+
+
+def test_samples_are_the_same_in_every_run() -> None:
+    assert np.array_equal(Draw("sin").real(2, 3), Draw("sin").real(2, 3)) and not np.array_equal(Draw("sin").real(2), Draw("cos").real(2))
+
+
+def test_what_a_device_lacks() -> None:
+    target = Target("numpy")
+    target.has_double = target.has_long = False
+    assert [available(target, n) for n in ("float64", "complex128", "int64", "int8")] == ["float32", "complex64", "int32", "int8"]
+
+
+def test_the_backends_that_are_tested_exist() -> None:
+    assert discovery.get("numpy").exemptions == {}
