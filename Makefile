@@ -80,7 +80,7 @@ conformance: $(READY)
 
 conformance-numpy: $(READY)
 	@echo "== conformance: numpy"
-	@$(CONFORMANCE) --backend numpy
+	@$(CONFORMANCE) --samples full --backend numpy
 
 conformance-jax: $(READY)
 	@echo "== conformance: jax, float64"
@@ -92,7 +92,7 @@ conformance-jax-float32: $(READY)
 
 conformance-strict: $(READY)
 	@echo "== conformance: array_api_strict"
-	@$(CONFORMANCE) --backend strict
+	@$(CONFORMANCE) --samples full --backend strict
 
 tests: $(READY)
 	@echo "== tests"

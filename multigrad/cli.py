@@ -110,10 +110,12 @@ def _conformance(options: argparse.Namespace) -> int:
         if not paths:
             paths = [options.json or str(Path(folder, "results.json"))]
             status = _run_suite(options, paths[0])
-        if not all(Path(p).is_file() for p in paths):
-            if options.earlier:
-                print(f"no such file: {', '.join(p for p in paths if not Path(p).is_file())}", file=sys.stderr)
-            return status or 2
+            if status > 1:  # pytest did not get as far as results, and has said why
+                return status
+        missing = [p for p in paths if not Path(p).is_file()]
+        if missing:
+            print(f"no such file: {', '.join(missing)}", file=sys.stderr)
+            return 2
         results = report.merged([Path(p) for p in paths])
     print(report.text(results))
     if options.json and options.earlier:

@@ -100,7 +100,7 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
     """A function that takes no array: it makes one of this backend, or tells about dtypes."""
     raw = dispatch.raw_function(host, op.name)
     signature = op.signature
-    makes = "dtype" in signature.parameters and "device" in signature.parameters or op.name == "from_dlpack"
+    makes = ("dtype" in signature.parameters and "device" in signature.parameters) or op.name == "from_dlpack"
     if makes:
         flag = inspect.Parameter("requires_grad", inspect.Parameter.KEYWORD_ONLY, default=False)
         signature = signature.replace(parameters=[*signature.parameters.values(), flag])
@@ -318,11 +318,6 @@ def _changed(op: Op) -> None:
 
 element.make_bound = Namespace
 element.on_first_use = load
-Tensor.__getitem__ = _getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = _setitem  # type: ignore[attr-defined]
-Tensor.T = property(_transposed)  # type: ignore[attr-defined]
-Tensor.mT = property(_matrix_transposed)  # type: ignore[attr-defined]
-Tensor.zero_ = _zero  # type: ignore[attr-defined]
-Tensor.copy_ = _copy  # type: ignore[attr-defined]
-Tensor.to_device = _to_device  # type: ignore[attr-defined]
-Tensor.to_backend = convert.to_backend  # type: ignore[attr-defined]
+for _name, _method in (("__getitem__", _getitem), ("__setitem__", _setitem), ("T", property(_transposed)), ("mT", property(_matrix_transposed)),
+                       ("zero_", _zero), ("copy_", _copy), ("to_device", _to_device), ("to_backend", convert.to_backend)):
+    setattr(Tensor, _name, _method)

@@ -225,7 +225,7 @@ def signature_text(op: Op) -> str:
     """The declaration's text: the signature with the annotations that it needs."""
     parameters = []
     for p in op.signature.parameters.values():
-        usual = {p.POSITIONAL_ONLY: "array", p.VAR_POSITIONAL: "arrays"}.get(p.kind, "plain")
+        usual = "array" if p.kind is p.POSITIONAL_ONLY else "arrays" if p.kind is p.VAR_POSITIONAL else "plain"
         parameters.append(p if op.roles[p.name] == usual else p.replace(annotation=_Verbatim(op.roles[p.name])))
     return op.name + str(op.signature.replace(parameters=parameters))
 

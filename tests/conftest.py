@@ -11,9 +11,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import multigrad as mg
 import numpy as np
 import pytest
+
+import multigrad as mg
 from multigrad.errors import BackendError
 
 BACKENDS = ("numpy", "strict", "jax")

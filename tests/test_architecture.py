@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import multigrad as mg
 import pytest
+
+import multigrad as mg
 from multigrad import registry
 from multigrad.backends.kernels import DEFAULTS
 
@@ -88,6 +89,13 @@ def test_no_library_is_named_outside_its_backend():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Compare) and any(isinstance(c, ast.Constant) and c.value in ("jax", "cupy", "torch") for c in node.comparators):
                 raise AssertionError(f"{path}:{node.lineno} tests for one library")
+
+
+def test_type_checkers_know_the_operators():
+    mg.zeros(1)
+    declared = (ROOT / "engine" / "surface.py").read_text()
+    for op in registry.OPS.values():
+        assert not op.operator or f"def __{op.operator}__(" in declared, op.name
 
 
 def test_the_table_is_documented_and_lean():

@@ -13,10 +13,10 @@ from multigrad.backends import discovery
 
 pytest.importorskip("multigrad_conformance")
 
-from multigrad_conformance import Draw, Kink, Sample, cells, checks, problem, saves  # noqa: E402
-from multigrad_conformance import test_conformance as suite  # noqa: E402
-from multigrad_conformance.compare import available  # noqa: E402
-from multigrad_conformance.target import Target  # noqa: E402
+from multigrad_conformance import Draw, Kink, Sample, cells, checks, problem, saves
+from multigrad_conformance import test_conformance as suite
+from multigrad_conformance.compare import available
+from multigrad_conformance.target import Target
 
 SAMPLE = Sample("real", Draw("suite").real(2, 3))
 COMPLEX = Sample("complex", Draw("suite").complex(2, 3))

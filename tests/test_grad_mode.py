@@ -6,9 +6,10 @@ import asyncio
 import inspect
 import threading
 
-import multigrad as mg
 import numpy as np
 import pytest
+
+import multigrad as mg
 from multigrad import func
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multigrad as mg
 import numpy as np
 import pytest
-
 from conftest import values
+
+import multigrad as mg
 
 
 def leaf(xp, data):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import multigrad as mg
 import numpy as np
 import pytest
 from rule_checks import NUMPY, check, complexes, linearized, reals, strict_raw
 
+import multigrad as mg
 from multigrad import registry
 from multigrad.engine import rules
 

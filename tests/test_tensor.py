@@ -7,12 +7,12 @@ import operator
 import pickle
 import warnings
 
-import multigrad as mg
 import numpy as np
 import pytest
-from multigrad.errors import BackendError
-
 from conftest import values
+
+import multigrad as mg
+from multigrad.errors import BackendError
 
 
 class TestMaking:

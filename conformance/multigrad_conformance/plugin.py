@@ -17,7 +17,7 @@ import pytest
 MODULE = "multigrad_conformance.test_conformance"
 PROPERTY = "multigrad_conformance"
 
-_results = pytest.StashKey[dict[str, dict[str, str]]]()
+_backends = pytest.StashKey[list[str]]()
 _parameters = pytest.StashKey[dict[str, Any]]()
 _left_out = pytest.StashKey[dict[str, str]]()
 
@@ -32,12 +32,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_results] = {}
     config.stash[_left_out] = {}
+    if config.getoption("--backend"):
+        config.stash[_backends] = _find(config)
 
 
 def backends_of(config: pytest.Config) -> list[str]:
-    """The backends to test. One that was asked for by name must work; of the others, those that do not are told."""
+    """The backends to test."""
+    if _backends not in config.stash:
+        config.stash[_backends] = _find(config)
+    return config.stash[_backends]
+
+
+def _find(config: pytest.Config) -> list[str]:
+    """A backend that was asked for by name must work; of the others, those that do not are told."""
     from multigrad.backends import discovery
     from multigrad.errors import BackendError
 

@@ -138,7 +138,8 @@ class Problem:
 
 
 def _numpy_value(v: Any) -> Any:
-    return getattr(bare(), v.name) if isinstance(v, DType) else "cpu" if v is OWN_DEVICE else v
+    """An argument for NumPy; arrays are copied, since what is under test may change them."""
+    return np.array(v) if is_array(v) else getattr(bare(), v.name) if isinstance(v, DType) else "cpu" if v is OWN_DEVICE else v
 
 
 def positional(op: Op, values: Sequence[Any]) -> list[Any]:
@@ -155,7 +156,7 @@ def positional(op: Op, values: Sequence[Any]) -> list[Any]:
 def named(op: Op, values: Sequence[Any]) -> dict[str, Any]:
     """The arguments that it passes by name: those that are not left at their defaults."""
     return {p.name: mapped(_numpy_value, v) for p, v in zip(op.signature.parameters.values(), values, strict=True)
-            if p.kind is p.KEYWORD_ONLY and not (v is p.default or type(v) is type(p.default) and not is_array(v) and v == p.default)}
+            if p.kind is p.KEYWORD_ONLY and not (v is p.default or (type(v) is type(p.default) and not is_array(v) and v == p.default))}
 
 
 def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:

@@ -69,9 +69,11 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             buffers[node] = buffers[node] + g
             owned.add(node)
 
-    for root, gradient in roots:
-        deliver(root, gradient)
+    for root, seed_ in roots:
+        deliver(root, seed_)
     found: Any = None
+    gradient: Any
+    node: Any  # a Node, or None while it is being chosen
     while heap:
         node = heappop(heap)[1]
         g = buffers.pop(node)
@@ -81,7 +83,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 box = [g]  # the only reference: a leaf may keep what nobody else holds
                 g = found = gradient = None
                 if kind is AccumulateGrad and targets is None and not node.extra.hooks:
-                    accumulate(node, box, p)  # type: ignore[arg-type]
+                    accumulate(node, box, p)
                     break
                 g, go_on = _special(node, kind, box, p, heap, buffers)
                 if not go_on:
@@ -105,8 +107,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                     break
             else:
                 parents = node.next
-                node = None  # type: ignore[assignment]  # the youngest parent, which may be the next to run
-                for parent, gradient in zip(parents, found):  # noqa: B905 - one each, by construction
+                node = None  # the youngest parent, which may be the next to run
+                for parent, gradient in zip(parents, found):
                     if gradient is None or (needed is not None and parent not in needed):
                         continue
                     if node is None:
@@ -348,7 +350,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
+                               "Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     wanted = _inputs(inputs, "backward")
     outputs = _sequence(tensors)
@@ -369,7 +372,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         return
     for t in wanted:
         t.retain_grad()
-    p.targets = {t._node: None for t in wanted}
+    p.targets = {t._node: None for t in wanted if t._node is not None}
     run_pass(roots, p)
     for node, g in p.targets.items():
         if g is not None and type(node) is AccumulateGrad:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from .. import registry
@@ -17,7 +17,7 @@ from . import grad_mode
 from .element import SCALARS, Element, Host, common_host, host_of, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
-from .rules import array_index, caller, positions, pullback, saved_values
+from .rules import array_index, caller, positions, pullback, recorder
 from .tensor import LayeredTensor, Tensor, View, wrap, wrap_new
 
 
@@ -36,13 +36,13 @@ def _named(op: Op, result: Any) -> Any:
     return result_type(op)(*result) if op.outputs and type(result) is tuple else result
 
 
-@lru_cache(maxsize=None)
+@cache
 def result_type(op: Op) -> Any:
     """The named tuple of an operation with several outputs."""
-    return namedtuple(f"{op.name.rpartition('.')[2]}_result", op.outputs or ())  # type: ignore[misc]
+    return namedtuple(f"{op.name.rpartition('.')[2]}_result", op.outputs or ())
 
 
-@lru_cache(maxsize=None)
+@cache
 def resolve_composite(op: Op) -> Callable[..., Any]:
     """The standard-only form of a composite operation."""
     from ..backends.raw import resolve
@@ -55,9 +55,14 @@ def resolve_composite(op: Op) -> Callable[..., Any]:
 def _highest(op: Op, values: Sequence[Any]) -> Layer | None:
     top: Layer | None = None
     reach = -1
-    for x in _candidates(op, values):
-        if isinstance(x, Layer) and x._level > reach:
-            top, reach = x, x._level
+    for x in values:
+        if isinstance(x, Layer):
+            if x._level > reach:
+                top, reach = x, x._level
+        elif type(x) is tuple or type(x) is list:  # a list of arrays, or an indexing key
+            for y in x:
+                if isinstance(y, Layer) and y._level > reach:
+                    top, reach = y, y._level
     return top
 
 
@@ -171,7 +176,8 @@ def _plain_scalars(x: Any, host: Host) -> Any:
     if other is None:
         raise TypeError(f"expected an array, a Tensor or a Python scalar, got {type(x).__module__}.{type(x).__qualname__}. "
                         "Wrap lists with multigrad.asarray.")
-    return x.item() if other is not host and isinstance(x, other.scalars) else x
+    scalar: Any = x
+    return scalar.item() if other is not host and isinstance(x, other.scalars) else x
 
 
 def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, top: Tensor,
@@ -216,9 +222,9 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     node.seq = tick()
     node.rule = rule
     node.host = elem.host
-    node.saved = tuple(_as_saved(op, name, v, elem, first) for name, v in
-                       zip(rule.plan, saved_values(op, rule.plan, inner, ans), strict=True))
-    node.cells = _cells_of(op, rule, cells, tensors)
+    save, track = recorder(rule)
+    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first))
+    node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
     node.next = flat[0] if rule.single else tuple(flat)
     if not multi:
@@ -236,7 +242,7 @@ def backend_rules(op: Op, host: Host) -> Any:
     return _backend_rules(op, host)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _backend_rules(op: Op, host: Host) -> Any:
     given = host.backend.rules[op.name]
     return _Frozen({**dict(op.vjp if not isinstance(op.vjp, registry.Rule) else {}),
@@ -254,7 +260,7 @@ class _Frozen(dict[str, Any]):
 
 def needs_of(op: Op, edges: Sequence[Any]) -> Any:
     """Which array arguments want a gradient: those that have a node. None if none does."""
-    found = []
+    found: list[Any] = []
     wanted = False
     for i in array_index(op).values():
         e = edges[i]
@@ -278,36 +284,10 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
     return flat
 
 
-def _as_saved(op: Op, name: str, value: Any, elem: Element, like: Tensor) -> Any:
-    """A saved Python scalar becomes a 0-d array of the result's dtype and device, if it is an argument with a rule."""
-    if type(value) in SCALARS and op.roles.get(name) == "array" and (isinstance(op.vjp, registry.Rule) or name in op.vjp):
-        x = innermost(like)
-        return elem.host.constant(elem.host.xp, value, elem.dtype, elem.host.device(elem.host.xp, x))
-    return value
-
-
-def _cells_of(op: Op, rule: Any, cells: Sequence[Any], tensors: list[Any]) -> Any:
-    position = positions(op)
-    found: list[Any] = []
-    for name, source in zip(rule.plan, rule.sources, strict=True):
-        if source is None:
-            continue
-        if name in position:
-            found.append(() if cells[position[name]] is None else cells[position[name]])
-        elif name == "ans":
-            found.append(tuple(t._cell for t in tensors) if op.outputs != () else tensors[0]._cell)
-        else:
-            found.append(tensors[source[1]]._cell)
-    found += [cells[i] for i, (p, role) in enumerate(op.roles.items()) if role == "plain" and p in rule.plan and _any(cells[i])]
-    return found[0] if len(found) == 1 and type(found[0]) is list else tuple(_prune(c) for c in found)
-
-
-def _any(cells: Any) -> bool:
-    return cells is not None and (type(cells) is list or any(c is not None for c in cells))
-
-
-def _prune(cells: Any) -> Any:
-    return tuple(c for c in cells if c is not None) if type(cells) is tuple else cells
+def _constant_like(scalar: Any, like: Tensor) -> Any:
+    """A saved Python scalar becomes a 0-d array of the result's dtype and device."""
+    host = like._elem.host
+    return host.constant(host.xp, scalar, like._elem.dtype, host.device(host.xp, innermost(like)))
 
 
 def is_array(x: Any) -> bool:
@@ -356,4 +336,4 @@ def _same_structure(ans: Any, parts: list[Any]) -> Any:
     return kind(parts) if kind in (list, tuple) else tuple(parts)
 
 
-Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign, assignment]
+Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign]

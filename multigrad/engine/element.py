@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-make_bound: Callable[[Host], Any]
+def _not_yet(*_: Any) -> Any:
+    raise RuntimeError("multigrad.namespace must be imported before the engine is used")
+
+
+make_bound: Callable[[Host], Any] = _not_yet
 """Makes the differentiable namespace of a host; set by namespace.py, which stands above the engine."""
 
-on_first_use: Callable[[], None]
+on_first_use: Callable[[], None] = _not_yet
 """Fills the table of operations before the first backend is used; set by namespace.py."""
 
 
@@ -63,13 +67,14 @@ class Host:
 
 
 class Element:
-    """One dtype of one library. `plans` holds what each operation needs to run on it."""
+    """One dtype of one library, and of what kind it is."""
 
-    __slots__ = ("complex", "dtype", "floating", "host")
+    __slots__ = ("bool", "complex", "dtype", "floating", "host")
 
     def __init__(self, host: Host, dtype: Any) -> None:
         self.host = host
         self.dtype = dtype
+        self.bool = _is(host, dtype, "bool")
         self.complex = _is(host, dtype, "complex floating")
         self.floating = self.complex or _is(host, dtype, "real floating")
 

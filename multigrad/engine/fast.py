@@ -23,7 +23,7 @@ from .tensor import Tensor, View
 class Plan:
     """What the hot path of one operation needs for one element type."""
 
-    __slots__ = ("b1", "b12", "b2", "constant", "fn", "host", "out", "r1", "r12", "r2", "xp")
+    __slots__ = ("b1", "b2", "b12", "constant", "fn", "host", "out", "r1", "r2", "r12", "xp")
 
     def __init__(self, op: Op, elem: Element, out: Element) -> None:
         self.host = elem.host
@@ -46,10 +46,13 @@ class Plan:
 
 
 def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
-    """Note how `op` turns out on `elem`, so that the hot path can take it from now on. Returns `result`."""
+    """Note how `op` turns out on `elem`, so that the hot path can take it from now on. Returns `result`.
+
+    Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
+    """
     if type(result) is Tensor or type(result) is View:
         out = result._elem
-        if out is elem or not elem.floating or op.kind == "nondifferentiable":
+        if out is elem or (op.kind == "nondifferentiable" and out.bool):
             plans[elem] = Plan(op, elem, out)
             return result
     plans[elem] = False
@@ -76,8 +79,10 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
     plans: dict[Element, Any] = {}
     _caches.append(plans)
-    scope: dict[str, Any] = {"Tensor": Tensor, "View": View, "Node": Node, "new": object.__new__, "general": operate if operator else general, "op": op,
-                             "plans": plans, "tick": tick, "recording": grad_mode.recording, "learn": learn}
+    scope: dict[str, Any] = {
+        "Tensor": Tensor, "View": View, "Node": Node, "new": object.__new__, "op": op, "plans": plans, "tick": tick, "learn": learn,
+        "general": operate if operator else general, "recording": grad_mode.recording,
+    }
     scope |= {f"default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
     exec(compile(text, f"<multigrad {op.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["function"]
@@ -130,7 +135,7 @@ def _unary_lines(op: Op) -> Iterator[str]:
     x = op.arrays[0]
     call = _call(op, {x: "a"})
     guard = "".join(f" and type({p.name}) is not Tensor" for p in op.signature.parameters.values()
-                    if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and not (op.name == "getitem"))
+                    if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
     guard += " and dtype is None" if "dtype" in op.roles else ""
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
     yield f"    if {_plain(x)}{guard}:"

@@ -70,7 +70,7 @@ class _Mode:
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
                           "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
                           "and nothing else.", FutureWarning, stacklevel=2)
-            function.__init__ = clone()(function.__init__)  # type: ignore[misc]
+            setattr(function, "__init__", clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
             return function
         if inspect.isgeneratorfunction(function):
             return _decorate_generator(clone, function)  # type: ignore[return-value]

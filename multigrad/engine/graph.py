@@ -234,11 +234,10 @@ def _describe(node: Node, cell: list[int]) -> str:
     """The changed array as `[numpy float64 [3]], which is output 0 of Add,`."""
     tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
     cells = [node.cells] if type(node.cells) is list else node.cells
-    for i, nested in zip(tracked, cells, strict=False):  # cells of index arrays may follow
-        if any(c is cell for c in flat_cells(nested)):
-            break
-    else:  # an array inside an indexing key
+    found = [i for i, nested in zip(tracked, cells, strict=False) if any(c is cell for c in flat_cells(nested))]
+    if not found:  # an array inside an indexing key: their cells follow the others
         return f"an index array of {node.name()}"
+    i = found[0]
     value, source = (node.saved or ())[i], node.rule.sources[i]
     text = f"[{node.host.name} {value.dtype} {list(value.shape)}]" if hasattr(value, "shape") else f"an array saved by {node.name()}"
     if isinstance(source[0], tuple):

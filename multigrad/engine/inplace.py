@@ -73,16 +73,13 @@ def _allow(t: Tensor, recording: bool, name: str) -> None:
             root = root._base
         if recording and type(root._node) is AccumulateGrad:
             raise GradientError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        if t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars) and t._node is None and root._node is None and not recording:
+        constant = t._node is None and root._node is None and not recording
+        if constant and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
             return
-        raise GradientError(f"{name}: writing through a view is not supported yet, because its base ({_shape(root)}) and their histories would have to "
-                            "follow. Write to the base by index, as in base[key] = value, or work on a clone() of the view.")
+        raise GradientError(f"{name}: writing through a view is not supported yet, because its base (shape {tuple(root.shape)}) and their "
+                            "histories would have to follow. Write to the base by index, as in base[key] = value, or work on a clone() of the view.")
     if type(t) is LayeredTensor and t._born is not None:
         raise GradientError(f"{name}: writing through a view is not supported inside a transformation. Work on a clone() of it.")
-
-
-def _shape(t: Tensor) -> str:
-    return f"shape {tuple(t.shape)}"
 
 
 def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
@@ -177,10 +174,10 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
         raise TypeError(f"setitem: the value must be an array or a Python scalar, not {type(value).__name__}")
     if isinstance(value, Tensor) and value._node is not None and recording and not t._elem.floating:
         raise GradientError(f"setitem: a value that requires grad cannot be written into a Tensor of dtype {t.dtype}; detach() it")
-    if not isinstance(value, Layer) and hasattr(value, "dtype") and element_of(value).complex and not t._elem.complex or \
-            isinstance(value, Tensor) and value._elem.complex and not t._elem.complex:
+    if (not isinstance(value, Layer) and hasattr(value, "dtype") and element_of(value).complex and not t._elem.complex) or \
+            (isinstance(value, Tensor) and value._elem.complex and not t._elem.complex):
         raise RuntimeError(f"result type {getattr(value, 'dtype', 'complex')} can't be cast to the desired output type {t.dtype}")
-    grads = recording and (t._node is not None or isinstance(value, Tensor) and value._node is not None)
+    grads = recording and (t._node is not None or (isinstance(value, Tensor) and value._node is not None))
     plain = type(t) is not LayeredTensor and not (isinstance(value, Layer) and value._level > t._level)
     if plain and not grads and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
         raw = innermost(value)

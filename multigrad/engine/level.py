@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 
 class Layer:
@@ -22,7 +22,7 @@ class Layer:
     """
 
     __slots__ = ()
-    _level: ClassVar[int] | int
+    _level: int
     _array: Any
 
     @classmethod

@@ -7,18 +7,20 @@ complex, summing a gradient back to a broadcast argument's shape, the real part 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, NoReturn
 
 from ..errors import MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
-from .element import host_of
+from .element import SCALARS, host_of
 
 Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
 
 
-class Pullback(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Pullback:
     """The vjp of one operation for one pattern of wanted gradients.
 
     `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted argument; `plan` names what
@@ -61,13 +63,13 @@ def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     return g if g.shape == shape else xp.reshape(g, shape) if extra else xp.broadcast_to(g, shape)
 
 
-@lru_cache(maxsize=None)
+@cache
 def positions(op: Op) -> dict[str, int]:
     """The position of each parameter."""
     return {p: i for i, p in enumerate(op.roles)}
 
 
-@lru_cache(maxsize=None)
+@cache
 def array_index(op: Op) -> dict[str, int]:
     """The position of each array parameter among all parameters."""
     return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
@@ -166,7 +168,7 @@ def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None
 def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
     if not callable(rule.fn):
         value = rule.fn.conjugate()
-        return {1: "g", -1: "-g", 0: "xp.zeros_like(g)"}.get(value) or f"g * {source.name(value)}"
+        return "g" if value == 1 else "-g" if value == -1 else "xp.zeros_like(g)" if value == 0 else f"g * {source.name(value)}"
     source.use(*rule.keeps)
     function = source.name(rule.fn)
     if "g" not in rule.takes:
@@ -223,6 +225,49 @@ def _metadata(value: Any, what: str) -> Any:
     return getattr(value, what, None)
 
 
+@lru_cache(maxsize=4096)
+def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Write the functions that pick what a pullback keeps.
+
+    `save(v, ans, constant)` makes the saved values of the argument values `v` and the output; a Python scalar in place of
+    an array that has a rule becomes `constant(scalar)`. `track(c, t)` picks the version cells, of those of the arguments,
+    `c`, and of the outputs, `t`, that belong to saved arrays.
+    """
+    op = rule.op
+    position = positions(op)
+    saved, cells = [], []
+    for name, source in zip(rule.plan, rule.sources, strict=True):
+        i = position.get(name, -1)
+        if i < 0:
+            saved.append(_saved_text(rule, name, position))
+            if source is not None:
+                cells.append("t[0]" if name == "ans" and op.outputs == () else "tuple(t)" if name == "ans" else f"t[{source[1]}]")
+            continue
+        ruled = op.roles[name] == "array" and (isinstance(op.vjp, Rule) or name in op.vjp)
+        saved.append(f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}]))" if ruled else f"v[{i}]")
+        if source is not None:
+            cells.append(f"c[{i}]")
+    cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
+    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata}
+    exec(f"def save(v, ans, constant): return ({''.join(f'{text}, ' for text in saved)})\n"
+         f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}", scope)
+    return scope["save"], scope["track"]
+
+
+def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
+    op = rule.op
+    if name == "ans":
+        return "ans"
+    if op.outputs and name in op.outputs:
+        return f"ans[{op.outputs.index(name)}]"
+    argument, _, what = name.rpartition("_")
+    i = position[argument]
+    if op.roles[argument] == "arrays":
+        return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
+    is_array = dict(zip(op.arrays, rule.needs, strict=True)).get(argument) is True  # others may be scalars, or None
+    return f"v[{i}].{what}" if is_array and what in ("shape", "dtype") else f"metadata(v[{i}], {what!r})"
+
+
 def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:
     """The gradients of `op` at `values`, one per array parameter (a tuple for a list), None where not needed.
 
@@ -273,7 +318,7 @@ def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[
         if t.dtype != ans.dtype:
             t = xp.astype(t, ans.dtype)
         if not callable(rule.fn):
-            term = {1: t, -1: -t, 0: xp.zeros_like(t)}.get(rule.fn, None) if rule.fn in (0, 1, -1) else t * rule.fn
+            term = t if rule.fn == 1 else -t if rule.fn == -1 else xp.zeros_like(t) if rule.fn == 0 else t * rule.fn
         else:
             given = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
@@ -317,7 +362,7 @@ def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
     return caller(op)(function, *values)
 
 
-@lru_cache(maxsize=None)
+@cache
 def caller(op: Op) -> Callable[..., Any]:
     """Return `call(function, *values)`, which passes the values of all parameters as the signature wants them."""
     names = [f"v{i}" for i in range(len(op.roles))]

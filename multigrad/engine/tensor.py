@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import GradientError, LeakError
 from . import level
 from .element import Element, host_of
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, extra
 from .level import Layer, Run
+from .surface import Surface
 
 _new = object.__new__
 
 
-class Tensor(Layer):
+class Tensor(Surface):
     """An array with a gradient. Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
 
     array          the raw backend array
@@ -32,8 +33,8 @@ class Tensor(Layer):
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_node")
     __array_ufunc__ = None  # NumPy's operators defer to ours
     __array_priority__ = 1000.0
-    _level: ClassVar[int] | int = 1
-    _born: ClassVar[int | None] | int | None = None
+    _level: int = 1
+    _born: int | None = None
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -415,8 +416,8 @@ class View(Tensor):
         self._born = len(self._cell)
 
 
-STALE = ("this Tensor is a view of memory that was modified by an inplace operation on another Tensor since the view was made, and its history "
-         "does not include that. Take the view again after the modification, or use a clone() of it.")
+STALE = ("this Tensor is a view of memory that was modified by an inplace operation on another Tensor since the view was made, and its "
+         "history does not include that. Take the view again after the modification, or use a clone() of it.")
 
 
 def alias(base: Tensor) -> Tensor:
