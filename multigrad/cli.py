@@ -86,7 +86,8 @@ def _ops(options: argparse.Namespace) -> int:
         known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
         print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
         return 1
-    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _differentiable(op), op.module) for op in sorted(found, key=lambda o: (o.chapter, o.name))]
+    found.sort(key=lambda op: (op.chapter, op.name))
+    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _differentiable(op), op.module) for op in found]
     print(table(("chapter", "operation", "kind", "gradient by", "declared in"), rows))
     return 0
 

@@ -85,7 +85,8 @@ def test_conformance_of_an_unknown_backend() -> None:
 
 
 def test_conformance_prints_a_table_and_writes_results(tmp_path: Path) -> None:
-    found = run("conformance", "--backend", "numpy", "--json", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.md"), "--", "-k", "numpy:tanh or numpy:add")
+    found = run("conformance", "--backend", "numpy", "--json", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.md"),
+                "--", "-k", "numpy:tanh or numpy:add")
     assert found.returncode == 0, found.stdout + found.stderr
     assert any(line.startswith("tanh ") and line.endswith(" ok") for line in found.stdout.splitlines())
     results = json.loads((tmp_path / "r.json").read_text())

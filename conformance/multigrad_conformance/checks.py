@@ -190,7 +190,7 @@ def _as_array(target: Target, value: Any, ans: Any) -> Any:
 def _tangents(target: Target, problem: Problem) -> list[Any]:
     """One tangent per array parameter: None, an array, or a tuple of these for a list of arrays."""
     flat = {place: target.raw(t) for place, t in zip(problem.places, problem.tangents, strict=True)}
-    result = []
+    result: list[Any] = []
     for name, i in array_index(problem.op).items():
         if problem.op.roles[name] == "arrays":
             result.append(tuple(flat.get((i, j)) for j in range(len(problem.values[i]))))

@@ -90,17 +90,25 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     outcome: Any = yield
-    cell = getattr(item, "callspec", None) and item.callspec.params.get("cell")  # type: ignore[attr-defined]
+    callspec: Any = getattr(item, "callspec", None)
+    cell: Any = callspec and callspec.params.get("cell")
     if call.when == "call" and hasattr(cell, "backend"):
         report = outcome.get_result()
         state = "exempt" if hasattr(report, "wasxfail") else report.outcome
-        reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (str(call.excinfo.value).partition("\n")[0] if call.excinfo else "")
+        reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (_told(call.excinfo.value) if call.excinfo else "")
         report.user_properties.append((PROPERTY, (cell.backend, cell.id, state, reason)))
+
+
+def _told(error: BaseException) -> str:
+    """The first lines of an error, as one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines)[:200]}"
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     # User properties, not the stash, since under xdist the tests run in other processes.
-    for name, value in report.user_properties:
+    properties: list[tuple[str, Any]] = report.user_properties
+    for name, value in properties:
         if name == PROPERTY and report.when == "call":
             backend, test_id, state, reason = value
             _collected.setdefault(backend, {})[test_id] = (state, reason)

@@ -7,7 +7,7 @@ eps / h) are some 1e-12, so tolerances can be tight. Everything here is computed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import array_api_compat.numpy
@@ -17,7 +17,7 @@ import multigrad as mg
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.engine.rules import array_index
-from multigrad.registry import OPS, Op
+from multigrad.registry import OPS, Op, Rule
 
 from .sample import OWN_DEVICE, DType, Sample, is_array, mapped
 from .target import Target, call
@@ -115,7 +115,7 @@ class Problem:
         def loss(k: int, x: Any) -> float:
             return inner(self.cotangents, floating_of(self.forward([*leaves[:k], x, *leaves[k + 1:]])))
 
-        return [_gradient(lambda x, k=k: loss(k, x), leaf) for k, leaf in enumerate(leaves)]
+        return [_gradient(partial(loss, k), leaf) for k, leaf in enumerate(leaves)]
 
     @cached_property
     def difference_tangents(self) -> list[Any]:
@@ -163,7 +163,7 @@ def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
     """The array parameters that have a rule and a floating value here."""
     if op.kind == "nondifferentiable":
         return ()
-    ruled = op.vjp if op.kind != "composite" and hasattr(op.vjp, "keys") else op.arrays
+    ruled = op.arrays if op.kind == "composite" or isinstance(op.vjp, Rule) else tuple(op.vjp)
     index = array_index(op)
     return tuple(a for a in op.arrays if a in ruled and
                  (any(map(is_floating, values[index[a]])) if op.roles[a] == "arrays" else is_floating(values[index[a]])))

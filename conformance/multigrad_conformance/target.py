@@ -111,11 +111,13 @@ class Target:
 
     def function(self, op: Op) -> Callable[..., Any]:
         """The differentiable function of an operation, from the bound namespace."""
-        return _attribute(self.bound, op.name)
+        function: Callable[..., Any] = _attribute(self.bound, op.name)
+        return function
 
     def raw_function(self, op: Op) -> Callable[..., Any]:
         """The library's function for an operation, or the kernel that stands for it."""
-        return _attribute(self.xp, op.name)
+        function: Callable[..., Any] = _attribute(self.xp, op.name)
+        return function
 
     def __repr__(self) -> str:
         return f"<Target {self.name}{' single' if self.single else ''}>"

@@ -117,7 +117,8 @@ def getitem(draw: Draw) -> Iterator[Sample]:
 
 def unindex(draw: Draw) -> Iterator[Sample]:
     for label, (shape, key) in KEYS.items():
-        yield Sample(label, draw.real(*np.zeros(shape)[key].shape), key, shape, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
+        values = draw.real(*np.zeros(shape)[key].shape)
+        yield Sample(label, values, key, shape, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
     yield Sample("complex", draw.complex(2), (slice(None), 1), (2, 3))
 
 
