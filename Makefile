@@ -5,12 +5,12 @@
 #   make test       lint, types, conformance of numpy, jax and strict, tests, the built wheel in an empty environment
 #   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
+#   make conformance-table    run the conformance suite and write the table of operations by backends into its README
 #   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-gpu bench lint types tests conformance clean
-.PHONY: conformance-numpy conformance-jax conformance-jax-float32 conformance-strict
+.PHONY: help demo test test-all test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -65,38 +65,35 @@ types: $(READY)
 	@echo "== mypy --strict"
 	@$(PY) -m mypy
 
-# -- conformance: the backends side by side, each one's output in one piece where make can do that
+# -- conformance. JAX compiles each new pair of operation and shape, which is most of the time: so two processes.
+# With x64 on, the suite also runs float32 without it, in short; the long level has everything without x64 as well.
 
 PYTEST := $(PY) -m pytest -q -p no:cacheprovider
-CONFORMANCE := $(PYTEST) --pyargs multigrad_conformance
-TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
-ifeq ($(LEVEL),long)
-CONFORMANCE += --samples full
-endif
+SAMPLES := $(if $(filter long,$(LEVEL)),full,short)
+RESULTS := $(VENV)/conformance
+CONFORMANCE = $(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --samples $(SAMPLES) --conformance-json $(RESULTS)-$@.json
+export JAX_PLATFORMS ?= cpu
 
-conformance: $(READY)
-	@$(MAKE) --no-print-directory -j$(JOBS) $(TOGETHER) \
-	    conformance-jax conformance-numpy conformance-strict conformance-jax-float32
+conformance: numpy strict jax $(if $(filter long,$(LEVEL)),jax-float32)
 
-conformance-numpy: $(READY)
-	@echo "== conformance: numpy"
-	@$(CONFORMANCE) --samples full --backend numpy
+numpy strict: $(READY)
+	@echo "== conformance: $@"
+	@$(CONFORMANCE) --backend $@
 
-conformance-jax: $(READY)
+jax: $(READY)
 	@echo "== conformance: jax, float64"
-	@JAX_PLATFORMS=cpu JAX_ENABLE_X64=1 $(CONFORMANCE) --backend jax
+	@JAX_ENABLE_X64=1 $(CONFORMANCE) --backend jax
 
-conformance-jax-float32: $(READY)
+jax-float32: $(READY)
 	@echo "== conformance: jax as it comes, float32"
-	@JAX_PLATFORMS=cpu JAX_ENABLE_X64=0 $(CONFORMANCE) --backend jax
+	@JAX_ENABLE_X64=0 $(CONFORMANCE) --backend jax
 
-conformance-strict: $(READY)
-	@echo "== conformance: array_api_strict"
-	@$(CONFORMANCE) --samples full --backend strict
+conformance-table: conformance
+	@$(PY) -m multigrad conformance --report conformance/README.md $(patsubst %,--from $(RESULTS)-%.json,numpy strict jax)
 
 tests: $(READY)
 	@echo "== tests"
-	@JAX_PLATFORMS=cpu $(PYTEST) $(if $(filter long,$(LEVEL)),,-m "not slow")
+	@$(PYTEST) $(if $(filter long,$(LEVEL)),,-m "not slow")
 
 # -- the long level
 
@@ -104,7 +101,8 @@ test-all: $(READY)
 	@set -e; $(PY) tools/interpreters.py > .venv/interpreters; \
 	while read -r python; do \
 	    echo "=== every test with $$python"; $(MAKE) --no-print-directory test LEVEL=long PYTHON="$$python" </dev/null; \
-	done < .venv/interpreters
+	done < .venv/interpreters; \
+	$(PY) tools/interpreters.py > /dev/null
 
 # -- accelerators. On a machine that brings its own cupy and jax:
 #    make test-gpu GPU_VENV=--system-site-packages GPU_PACKAGES= GPU_PIP="--no-deps --no-build-isolation"
@@ -119,8 +117,8 @@ test-gpu:
 	@nvidia-smi -L 2>/dev/null | grep -q GPU || { echo "make test-gpu: this machine has no GPU that nvidia-smi can see."; exit 1; }
 	@$(MAKE) --no-print-directory .venv/gpu/.ready
 	@$(GPU_PYTEST) --backend cupy
-	@JAX_PLATFORMS=cuda JAX_ENABLE_X64=1 XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTEST) --backend jax
-	@XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PY) benchmarks/gpu.py
+	@JAX_PLATFORMS=cuda,cpu JAX_ENABLE_X64=1 XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTEST) --backend jax
+	@JAX_PLATFORMS=cuda,cpu XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PY) benchmarks/gpu.py
 
 .venv/gpu/.ready: pyproject.toml $(PROJECTS:%=%/pyproject.toml)
 	@"$(PYTHON)" -m venv --clear $(GPU_VENV) .venv/gpu

@@ -44,7 +44,8 @@ def grid(results: Results) -> tuple[list[str], list[tuple[str, list[list[str]]]]
     """The head, and for each chapter its rows: the operation, then a cell for each backend."""
     backends = list(results["backends"])
     counts = {name: _counts(results["backends"][name]["tests"]) for name in backends}
-    operations = {**results["operations"], **{o: {"chapter": "kernels of the engine"} for c in counts.values() for o in c if o.startswith("kernels.")}}
+    kernels = {o for found in counts.values() for o in found if o.startswith("kernels.")}
+    operations = results["operations"] | {o: {"chapter": "kernels of the engine"} for o in kernels}
     chapters: dict[str, list[list[str]]] = {}
     for operation, record in sorted(operations.items()):
         row = [operation.removeprefix("kernels."), *(_cell(counts[name].get(operation)) for name in backends)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..registry import METADATA, Op
 from . import grad_mode
-from .dispatch import backend_rules, general, operate, raw_function
+from .dispatch import general, operate, raw_function
 from .element import Element
 from .graph import Node, tick
 from .rules import Needs, Pullback, pullback
@@ -32,10 +32,8 @@ class Plan:
         self.out = out
         self.constant = elem.host.backend.kernels.get("constant") if elem.floating else None
         if elem.floating and op.kind != "nondifferentiable":
-            overrides = backend_rules(op, elem.host) if op.name in elem.host.backend.rules else None
-
             def rule(needs: Needs, conform: bool) -> Pullback:
-                return pullback(op, needs, out.complex, conform, overrides)
+                return pullback(op, needs, out.complex, conform)
 
             if len(op.arrays) == 1:
                 self.r1 = rule((True,), op.kind != "elementwise")
@@ -50,7 +48,7 @@ def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
 
     Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
     """
-    if type(result) is Tensor or type(result) is View:
+    if (type(result) is Tensor or type(result) is View) and op.name not in elem.host.backend.rules:  # which may keep something else
         out = result._elem
         if out is elem or (op.kind == "nondifferentiable" and out.bool):
             plans[elem] = Plan(op, elem, out)
@@ -70,7 +68,7 @@ def forget() -> None:
 
 def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,
                   key_is_plain: bool = False) -> Callable[..., Any]:
-    """Write the function of an operation.
+    """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
 
     reflected  with its two arguments exchanged, for `__radd__` and its kin
     method     keyword-only parameters may be given by position, too
@@ -80,10 +78,10 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     plans: dict[Element, Any] = {}
     _caches.append(plans)
     scope: dict[str, Any] = {
-        "Tensor": Tensor, "View": View, "Node": Node, "new": object.__new__, "op": op, "plans": plans, "tick": tick, "learn": learn,
-        "general": operate if operator else general, "recording": grad_mode.recording,
+        "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
+        "_general": operate if operator else general, "_recording": grad_mode.recording,
     }
-    scope |= {f"default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
+    scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
     exec(compile(text, f"<multigrad {op.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["function"]
     function.__name__ = function.__qualname__ = name or op.name.rpartition(".")[2]
@@ -108,7 +106,7 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
                 yield from _unary_lines(op)
             elif len(arrays) == 2 and not op.view:
                 yield from _binary_lines(op)
-    yield f"    return general(op, ({''.join(f'{n}, ' for n in names)}))"
+    yield f"    return _general(_op, ({''.join(f'{n}, ' for n in names)}))"
 
 
 def _parameters(op: Op, reflected: bool, method: bool) -> str:
@@ -124,7 +122,7 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
         if p.kind is kinds.KEYWORD_ONLY and last not in (kinds.KEYWORD_ONLY, kinds.VAR_POSITIONAL) and not method:
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
-        parts.append(text if p.default is p.empty else f"{text}=default_{p.name}")
+        parts.append(text if p.default is p.empty else f"{text}=_default_{p.name}")
         last = p.kind
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
@@ -133,118 +131,118 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
 
 def _unary_lines(op: Op) -> Iterator[str]:
     x = op.arrays[0]
-    call = _call(op, {x: "a"})
-    guard = "".join(f" and type({p.name}) is not Tensor" for p in op.signature.parameters.values()
+    call = _call(op, {x: "_a"})
+    guard = "".join(f" and type({p.name}) is not _Tensor" for p in op.signature.parameters.values()
                     if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
     guard += " and dtype is None" if "dtype" in op.roles else ""
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
     yield f"    if {_plain(x)}{guard}:"
-    yield f"        e = {x}._elem"
-    yield "        p = plans.get(e)"
-    yield "        if p:"
-    yield f"            a = {x}._array"
-    yield f"            y = {call}"
+    yield f"        _e = {x}._elem"
+    yield "        _p = _plans.get(_e)"
+    yield "        if _p:"
+    yield f"            _a = {x}._array"
+    yield f"            _y = {call}"
     yield from _tensor_lines(op, "            ", x)
     if op.kind == "nondifferentiable":
-        yield "            t._node = None"
-        yield "            return t"
+        yield "            _t._node = None"
+        yield "            return _t"
     else:
-        yield f"            n = {x}._node"
-        yield "            if n is None or not recording():"
-        yield "                t._node = None"
-        yield "                return t"
-        yield from _node_lines(op, (True,), "            ", "p.r1", "n", {x: "a"}, conform=op.kind != "elementwise")
-    yield "        if p is None:"
-    yield f"            return learn(op, plans, e, general(op, {values}))"
+        yield f"            _n = {x}._node"
+        yield "            if _n is None or not _recording():"
+        yield "                _t._node = None"
+        yield "                return _t"
+        yield from _node_lines(op, (True,), "            ", "_p.r1", "_n", {x: "_a"}, conform=op.kind != "elementwise")
+    yield "        if _p is None:"
+    yield f"            return _learn(_op, _plans, _e, _general(_op, {values}))"
 
 
 def _binary_lines(op: Op) -> Iterator[str]:
     x1, x2 = op.arrays
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
     yield f"    if {_plain(x1)}:"
-    yield f"        e = {x1}._elem"
+    yield f"        _e = {x1}._elem"
     yield f"        if {_plain(x2)}:"
-    yield f"            if {x2}._elem is e:"
-    yield "                p = plans.get(e)"
-    yield "                if p:"
-    yield f"                    a = {x1}._array"
-    yield f"                    b = {x2}._array"
-    yield f"                    y = {_call(op, {x1: 'a', x2: 'b'})}"
+    yield f"            if {x2}._elem is _e:"
+    yield "                _p = _plans.get(_e)"
+    yield "                if _p:"
+    yield f"                    _a = {x1}._array"
+    yield f"                    _b = {x2}._array"
+    yield f"                    _y = {_call(op, {x1: '_a', x2: '_b'})}"
     yield from _tensor_lines(op, "                    ", x1)
     yield from _record_lines(op, x1, x2, "                    ")
-    yield "                elif p is None:"
-    yield f"                    return learn(op, plans, e, general(op, {values}))"
+    yield "                elif _p is None:"
+    yield f"                    return _learn(_op, _plans, _e, _general(_op, {values}))"
     if op.kind == "elementwise" or op.operator in ("lt", "le", "gt", "ge", "eq", "ne"):
         yield f"        elif type({x2}) is float or type({x2}) is int:"
-        yield from _scalar_lines(op, x1, x2, (True, False), "p.r1")
+        yield from _scalar_lines(op, x1, x2, (True, False), "_p.r1")
         yield f"    elif {_plain(x2)} and (type({x1}) is float or type({x1}) is int):"
-        yield f"        e = {x2}._elem"
-        yield from _scalar_lines(op, x2, x1, (False, True), "p.r2", "        ")
+        yield f"        _e = {x2}._elem"
+        yield from _scalar_lines(op, x2, x1, (False, True), "_p.r2", "        ")
 
 
 def _plain(x: str) -> str:
     """The test for a Tensor of the base level: no subclass but a view of memory that was not written since."""
-    return f"(type({x}) is Tensor or type({x}) is View and len({x}._cell) == {x}._born)"
+    return f"(type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._born)"
 
 
 def _record_lines(op: Op, x1: str, x2: str, pad: str) -> Iterator[str]:
     """Record a function of two arrays: elementwise ones of equal shapes need not have their gradients summed over axes."""
     if op.kind == "nondifferentiable":
-        yield f"{pad}t._node = None"
-        yield f"{pad}return t"
+        yield f"{pad}_t._node = None"
+        yield f"{pad}return _t"
         return
-    local = {x1: "a", x2: "b"}
-    yield f"{pad}n1 = {x1}._node"
-    yield f"{pad}n2 = {x2}._node"
-    yield f"{pad}if (n1 is None and n2 is None) or not recording():"
-    yield f"{pad}    t._node = None"
-    yield f"{pad}    return t"
+    local = {x1: "_a", x2: "_b"}
+    yield f"{pad}_n1 = {x1}._node"
+    yield f"{pad}_n2 = {x2}._node"
+    yield f"{pad}if (_n1 is None and _n2 is None) or not _recording():"
+    yield f"{pad}    _t._node = None"
+    yield f"{pad}    return _t"
     for conform in ((False, True) if op.kind == "elementwise" else (True,)):
         inner = pad
         if not conform:
-            yield f"{pad}if a.shape == b.shape:"
+            yield f"{pad}if _a.shape == _b.shape:"
             inner = pad + "    "
         rules = "b" if conform else "r"
-        yield f"{inner}if n2 is None:"
-        yield from _node_lines(op, (True, False), inner + "    ", f"p.{rules}1", "n1", local, conform=conform)
-        yield f"{inner}if n1 is None:"
-        yield from _node_lines(op, (False, True), inner + "    ", f"p.{rules}2", "n2", local, conform=conform)
-        yield from _node_lines(op, (True, True), inner, f"p.{rules}12", "(n1, n2)", local, conform=conform)
+        yield f"{inner}if _n2 is None:"
+        yield from _node_lines(op, (True, False), inner + "    ", f"_p.{rules}1", "_n1", local, conform=conform)
+        yield f"{inner}if _n1 is None:"
+        yield from _node_lines(op, (False, True), inner + "    ", f"_p.{rules}2", "_n2", local, conform=conform)
+        yield from _node_lines(op, (True, True), inner, f"_p.{rules}12", "(_n1, _n2)", local, conform=conform)
 
 
 def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str = "            ") -> Iterator[str]:
     """One operand is a Python scalar. A cached 0-d array in its place is twice as fast; pow looks at the scalar itself."""
-    yield f"{pad}p = plans.get(e)"
-    yield f"{pad}if p and p.constant is not None:"
-    yield f"{pad}    a = {x}._array"
-    yield f"{pad}    b = p.constant(p.xp, {scalar}, e.dtype, None)"
-    forward = {x: "a", scalar: scalar if op.name == "pow" else "b"}
-    yield f"{pad}    y = {_call(op, forward)}"
+    yield f"{pad}_p = _plans.get(_e)"
+    yield f"{pad}if _p and _p.constant is not None:"
+    yield f"{pad}    _a = {x}._array"
+    yield f"{pad}    _b = _p.constant(_p.xp, {scalar}, _e.dtype, None)"
+    forward = {x: "_a", scalar: scalar if op.name == "pow" else "_b"}
+    yield f"{pad}    _y = {_call(op, forward)}"
     yield from _tensor_lines(op, pad + "    ", x)
     if op.kind == "nondifferentiable":
-        yield f"{pad}    t._node = None"
-        yield f"{pad}    return t"
+        yield f"{pad}    _t._node = None"
+        yield f"{pad}    return _t"
     else:
-        yield f"{pad}    n = {x}._node"
-        yield f"{pad}    if n is None or not recording():"
-        yield f"{pad}        t._node = None"
-        yield f"{pad}        return t"
-        yield from _node_lines(op, needs, pad + "    ", rule, "n", {x: "a", scalar: "b"}, scalar)
-    yield f"{pad}if p is None and e.floating:"
-    yield f"{pad}    return learn(op, plans, e, general(op, ({''.join(f'{n}, ' for n in op.roles)})))"
+        yield f"{pad}    _n = {x}._node"
+        yield f"{pad}    if _n is None or not _recording():"
+        yield f"{pad}        _t._node = None"
+        yield f"{pad}        return _t"
+        yield from _node_lines(op, needs, pad + "    ", rule, "_n", {x: "_a", scalar: "_b"}, scalar)
+    yield f"{pad}if _p is None and _e.floating:"
+    yield f"{pad}    return _learn(_op, _plans, _e, _general(_op, ({''.join(f'{n}, ' for n in op.roles)})))"
 
 
 def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
-    yield f"{pad}t = new({'View' if op.view else 'Tensor'})"
-    yield f"{pad}t._array = y"
-    yield f"{pad}t._elem = p.out"
+    yield f"{pad}_t = _new(_{'View' if op.view else 'Tensor'})"
+    yield f"{pad}_t._array = _y"
+    yield f"{pad}_t._elem = _p.out"
     if op.view:
-        yield f"{pad}t._cell = c = {x}._cell"
-        yield f"{pad}t._born = len(c)"
-        yield f"{pad}t._base = {x}"
-        yield f"{pad}t._detached = False"
+        yield f"{pad}_t._cell = _c = {x}._cell"
+        yield f"{pad}_t._born = len(_c)"
+        yield f"{pad}_t._base = {x}"
+        yield f"{pad}_t._detached = False"
     else:
-        yield f"{pad}t._cell = c = []"
+        yield f"{pad}_t._cell = _c = []"
 
 
 def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "",
@@ -254,32 +252,32 @@ def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: 
     cells = [_cell_text(op, name, scalar) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
     if all(c == "()" for c in cells):
         cells = []
-    yield f"{pad}t._node = m = new(Node)"
-    yield f"{pad}m.seq = tick()"
-    yield f"{pad}m.rule = {rule}"
-    yield f"{pad}m.host = p.host"
-    yield f"{pad}m.saved = ({saved})"
-    yield f"{pad}m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
-    yield f"{pad}m.next = {parents}"
-    yield f"{pad}return t"
+    yield f"{pad}_t._node = _m = _new(_Node)"
+    yield f"{pad}_m.seq = _tick()"
+    yield f"{pad}_m.rule = {rule}"
+    yield f"{pad}_m.host = _p.host"
+    yield f"{pad}_m.saved = ({saved})"
+    yield f"{pad}_m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
+    yield f"{pad}_m.next = {parents}"
+    yield f"{pad}return _t"
 
 
 def _saved_text(op: Op, name: str, local: dict[str, str]) -> str:
     if name in op.roles:
         return local.get(name, name)
     if name == "ans":
-        return "y"
+        return "_y"
     argument, _, what = name.rpartition("_")
     assert what in METADATA, name
     array = local[argument]
     if what in ("device", "order"):
-        return f"p.host.{what}(p.xp, {array})"
+        return f"_p.host.{what}(_p.xp, {array})"
     return f"{array}.{what}"
 
 
 def _cell_text(op: Op, name: str, scalar: str) -> str:
     if name == "ans":
-        return "c"
+        return "_c"
     return "()" if name == scalar else f"{name}._cell"
 
 
@@ -288,4 +286,4 @@ def _call(op: Op, local: dict[str, str]) -> str:
     for p in op.signature.parameters.values():
         text = local.get(p.name, p.name)
         parts.append(f"{p.name}={text}" if p.kind is p.KEYWORD_ONLY else text)
-    return f"p.fn({', '.join(parts)})"
+    return f"_p.fn({', '.join(parts)})"

@@ -108,14 +108,14 @@ class _Source:
 
     def __init__(self) -> None:
         self.plan: list[str] = []
-        self.scope: dict[str, Any] = {"conform": conform_gradient}
+        self.scope: dict[str, Any] = {"_conform": conform_gradient}
         self.head: list[str] = []
 
     def use(self, *names: str) -> None:
         self.plan += [n for n in names if n not in self.plan]
 
     def name(self, value: Any) -> str:
-        key = f"r{len(self.scope)}"
+        key = f"_r{len(self.scope)}"
         self.scope[key] = value
         return key
 
@@ -182,7 +182,7 @@ def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
 def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
     name, bracket, index = argument.partition("[")
     source.use(f"{name}_shape", f"{name}_dtype")
-    return f"conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index})"
+    return f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index})"
 
 
 def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:

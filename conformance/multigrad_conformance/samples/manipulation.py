@@ -24,8 +24,8 @@ def arranged(draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], di
 ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]] = {
     "broadcast_to": [("rows", (3,), ((2, 3),), {}), ("columns", (2, 1), ((2, 3),), {}), ("0-d", (), ((2, 2),), {}),
                      ("empty", (1, 3), ((0, 3),), {})],
-    "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("0-d", (1,), ((),), {}), ("copy", (4,), ((2, 2),), {"copy": True}),
-                ("empty", (0, 3), ((3, 0),), {})],
+    "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("0-d", (1,), ((),), {}),
+                ("copy", (4,), ((2, 2),), {"copy": True}), ("empty", (0, 3), ((3, 0),), {})],
     "expand_dims": [("first", (2, 3), (), {"axis": 0}), ("last", (3,), (), {"axis": -1}), ("0-d", (), (), {"axis": 0})],
     "squeeze": [("one", (2, 1, 3), (1,), {}), ("several", (1, 2, 1), ((0, -1),), {})],
     "permute_dims": [("reversed", (2, 3), ((1, 0),), {}), ("cycle", (2, 3, 4), ((2, 0, 1),), {}), ("negative", (2, 3, 4), ((-1, 0, 1),), {}),

@@ -1,0 +1,213 @@
+"""Declaring operations: kinds, save plans, joint rules, several outputs, and the text of every refusal."""
+
+from __future__ import annotations
+
+import inspect
+
+import multigrad as mg
+import numpy as np
+import pytest
+from multigrad import registry
+from multigrad.engine import rules
+from multigrad.errors import MissingRuleError, RegistrationError
+from multigrad.registry import composite, define, elementwise, linear, multilinear, nondifferentiable
+
+from conftest import values
+
+
+@pytest.fixture(autouse=True)
+def table():
+    """Whatever a test declares is gone afterwards."""
+    mg.zeros(1)
+    before = dict(registry.OPS)
+    yield registry.OPS
+    for name in set(registry.OPS) ^ set(before) | {n for n in before if registry.OPS.get(n) is not before[n]}:
+        registry.OPS.pop(name, None)
+        if name in before:
+            registry.OPS[name] = before[name]
+            for listener in registry._listeners:
+                listener(before[name])
+
+
+def leaf(xp, data):
+    return xp.asarray(np.array(data, dtype=np.float64), requires_grad=True)
+
+
+class TestSignatures:
+    def test_roles(self):
+        op = nondifferentiable("t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)", forward=lambda xp, *a: a)
+        assert dict(op.roles) == {"x": "array", "n": "plain", "y": "array", "axis": "plain", "z": "array"}
+        assert str(op.signature) == "(x, n, /, y, *, axis=None, z=None)"
+        assert op.arrays == ("x", "y", "z")
+        assert registry.signature_text(op) == "t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)"
+
+    def test_namespace_functions_show_it(self, xp):
+        assert str(inspect.signature(xp.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
+        assert xp.sum.__name__ == "sum" and xp.sum.__doc__
+        with pytest.raises(TypeError, match="positional-only"):
+            xp.sin(x=xp.ones(2))
+        with pytest.raises(TypeError, match="positional argument"):
+            xp.sum(xp.ones(2), 0)
+
+    def test_name_alone(self):
+        op = elementwise("t.alone", x1=1, x2=2)
+        assert str(op.signature) == "(x1, x2, /)" and op.arrays == ("x1", "x2")
+
+    @pytest.mark.parametrize("text, message", [
+        ("t.f(x, /", "cannot read the signature"), ("t.f(x, y=z)", "cannot read the signature"),
+        ("t.f(x: tensor, /)", "parameter 'x' is annotated 'tensor'; choose one of array, arrays, plain"),
+        ("a.b.c(x, /)", "is no name for an operation"), ("t. f(x, /)", "is no name for an operation"), ("(x, /)", "is no name for an operation"),
+        ("t.f(_x, /)", "a parameter cannot be called '_x'"), ("t.f(g, /)", "a parameter cannot be called 'g'"),
+        ("__t(x, /)", "is no name for an operation"), ("sin.f(x, /)", "the prefix of 'sin.f' is the name of something else"),
+        ("float32(x, /)", "is a prefix of other operations, or a constant or dtype"),
+    ])
+    def test_refused(self, text, message):
+        with pytest.raises(RegistrationError, match=message):
+            elementwise(text, x=1)
+
+    def test_a_prefix_is_no_operation(self):
+        elementwise("pre.f(x, /)", x=1)
+        with pytest.raises(RegistrationError, match="'pre' is a prefix of other operations"):
+            elementwise("pre(x, /)", x=1)
+
+
+class TestRules:
+    @pytest.mark.parametrize("rule, message", [
+        (lambda x: x, "must take xp first, then the names it needs; it takes x"),
+        (lambda xp, y: y, "asks for 'y', which is none of .*ans"),
+        (lambda *a: a, "must be a Python function with positional parameters only; wrap others"),
+        (np.sin, "must be a Python function with positional parameters only"),
+        ("text", "must be a function or a number, not str"), (True, "must be a function or a number, not bool|function with positional"),
+    ])
+    def test_refused(self, rule, message):
+        with pytest.raises(RegistrationError, match=message):
+            elementwise("t.bad(x, /)", x=rule)
+        assert "t.bad" not in registry.OPS
+
+    def test_refused_vjps(self):
+        with pytest.raises(RegistrationError, match="must take the cotangent: g"):
+            linear("t.bad(x, /)", x=lambda xp, x_shape: 1)
+        with pytest.raises(RegistrationError, match="must take the cotangent: g_a or g_b"):
+            define("t.bad(x, /)", outputs=("a", "b"), x=lambda xp, x: 1, jvp=lambda xp, t: t)
+        with pytest.raises(RegistrationError, match="asks for 'g'"):
+            define("t.bad(x, /)", outputs=("a", "b"), x=lambda xp, g: 1)
+        with pytest.raises(RegistrationError, match="there is no array argument 'axis' to write a rule for; it has x"):
+            linear("t.bad(x, /, *, axis=None)", axis=lambda xp, g: g)
+        with pytest.raises(RegistrationError, match="it has none. Parameters before the '/' are arrays"):
+            elementwise("t.bad(x)", x=1)
+        with pytest.raises(RegistrationError, match="give one joint vjp or one per argument, not both"):
+            define("t.bad(x, y, /)", vjp=lambda xp, g, needs: g, x=lambda xp, g: g)
+        with pytest.raises(RegistrationError, match="forward must be a function, a string 'module:name', or a dictionary"):
+            elementwise("t.bad(x, /)", x=1, forward={"numpy": "scipy.special.erf"})
+
+    def test_redeclaring(self):
+        with pytest.raises(RegistrationError, match=r"operation 'sin' is declared by .*test_registry but was already declared by multigrad.ops.elementwise. "
+                                                    r"Choose another name, or pass override=True"):
+            elementwise("sin(x, /)", x=1)
+
+    def test_override_reaches_everything(self, xp):
+        x = leaf(xp, [0.5, 2.0])
+        held = xp.sin
+        x.sin()
+        xp.sin(x)
+        elementwise("sin(x, /)", x=lambda xp, x: 100 + 0 * x, override=True)
+        assert registry.OPS["sin"].doc and registry.OPS["sin"].forward is None
+        for f in (x.sin, lambda: xp.sin(x), lambda: mg.sin(x)):
+            (g,) = mg.autograd.grad(xp.sum(f()), x)
+            np.testing.assert_allclose(values(g), [100, 100])
+        assert held is not xp.sin
+
+    def test_missing_rule(self, xp):
+        elementwise("t.half(x, y, /)", x=1, forward=lambda xp, x, y: x + y)
+        x, y = leaf(xp, [1.0]), leaf(xp, [2.0])
+        xp.t.half(x, values_const(xp)).backward(xp.ones((1,), dtype=xp.float64))
+        z = xp.t.half(x, y)
+        with pytest.raises(MissingRuleError, match=r"the operation 't.half' has no derivative rule for its argument 'y'. Declare it with one, as in "
+                                                   r"multigrad.registry.elementwise\('t.half\(x, y, /\)', y=rule, override=True\), or detach"):
+            z.backward(xp.ones((1,), dtype=xp.float64))
+        with pytest.raises(MissingRuleError, match="has no jvp|no derivative rule"):
+            define("t.nojvp(x, /)", x=lambda xp, g: g, forward=lambda xp, x: x)
+            rules.jvp(registry.OPS["t.nojvp"], x._elem.host.xp, (x.array,), (x.array,), x.array)
+
+    def test_no_forward(self, xp):
+        elementwise("t.nothing(x, /)", x=1)
+        with pytest.raises(AttributeError, match="has no function for the operation 't.nothing': give one in Backend.functions, or declare"):
+            xp.t.nothing(xp.ones(2))
+
+
+def values_const(xp):
+    return xp.ones((1,), dtype=xp.float64)
+
+
+class TestPlans:
+    def plan(self, name, *needs):
+        return set(rules.pullback(registry.OPS[name], needs, False, False).plan)
+
+    def test_only_what_is_asked_for_is_kept(self):
+        assert self.plan("divide", True, False) == {"x2"}
+        assert self.plan("divide", False, True) == {"x1", "x2"}
+        assert self.plan("multiply", True, False) == {"x2"}
+        assert self.plan("add", True, True) == set()
+        assert self.plan("exp", True) == {"ans"}
+        assert self.plan("sin", True) == {"x"}
+        assert self.plan("sum", True) <= {"x_shape", "axis", "keepdims"}
+
+    def test_joint_rule_and_its_keep(self, xp):
+        seen = []
+
+        def vjp(xp, g, x, y, needs):
+            seen.append((needs, x is None, y is None))
+            return (g * y if needs[0] else None, g * x if needs[1] else None)
+
+        define("t.times(x, y, /)", vjp=vjp, keep={"x": ("y",), "y": ("x",)}, forward=lambda xp, x, y: x * y,
+               jvp=lambda xp, t_x, t_y, x, y: (0 if t_x is None else t_x * y) + (0 if t_y is None else x * t_y))
+        x, y = leaf(xp, [2.0]), leaf(xp, [3.0])
+        xp.sum(xp.t.times(x, values_const(xp) * 5)).backward()
+        xp.sum(xp.t.times(x, y)).backward()
+        np.testing.assert_allclose(values(x.grad), [5 + 3])
+        np.testing.assert_allclose(values(y.grad), [2])
+        assert seen == [((True, False), True, False), ((True, True), False, False)]
+        assert self.plan("t.times", True, False) == {"y"} and self.plan("t.times", False, True) == {"x"}
+
+    def test_several_outputs(self, xp):
+        define("t.polar(x, /)", outputs=("double", "square"), forward=lambda xp, x: (2 * x, x * x),
+               x=lambda xp, g_double, g_square, x: (0 if g_double is None else 2 * g_double) + (0 if g_square is None else 2 * x * g_square),
+               jvp=lambda xp, t, x: (2 * t, 2 * x * t))
+        x = leaf(xp, [3.0])
+        d, s = xp.t.polar(x)
+        assert d.grad_fn is s.grad_fn and (d.output_nr, s.output_nr) == (0, 1)
+        (g,) = mg.autograd.grad(xp.sum(s), x, retain_graph=True)
+        np.testing.assert_allclose(values(g), [6])
+        (g,) = mg.autograd.grad(xp.sum(d * s), x, create_graph=True)  # 2 x^3
+        np.testing.assert_allclose(values(g), [54])
+        (h,) = mg.autograd.grad(xp.sum(g), x)
+        np.testing.assert_allclose(values(h), [36])
+
+    def test_composite_and_multilinear(self, xp):
+        composite("t.cube(x, /)", lambda xp, x: x * x * x)
+        multilinear("t.dot(x, y, /)", x=lambda xp, g, y: g * y, y=lambda xp, g, x: g * x, forward=lambda xp, x, y: xp.sum(x * y))
+        x = leaf(xp, [1.0, 2.0])
+        xp.t.dot(xp.t.cube(x), values_const(xp)).backward()
+        np.testing.assert_allclose(values(x.grad), [3, 12])
+        host = x._elem.host
+        a, b = x.array, (x * 2).detach().array
+        op = registry.OPS["t.dot"]
+        tangent = rules.jvp(op, host.xp, (a, b), (b, a), host.xp.t.dot(a, b))
+        np.testing.assert_allclose(float(tangent), 4 * 5 + 5)
+
+    def test_scalar_operands_reach_rules_as_arrays(self, xp):
+        seen = []
+        elementwise("t.scaled(x, y, /)", x=lambda xp, y: seen.append((y.dtype, tuple(y.shape))) or y, y=lambda xp, x: x, forward=lambda xp, x, y: x * y)
+        x = xp.asarray(np.array([1.0, 2.0], dtype=np.float32), requires_grad=True)
+        for _ in range(3):
+            xp.sum(xp.t.scaled(x, 2.0)).backward()
+        assert seen == [(xp.float32, ())] * 3
+
+    def test_methods_and_operators_are_generated(self, xp):
+        elementwise("triple(x, /)", x=3, forward=lambda xp, x: 3 * x, doc="Three times.")
+        x = leaf(xp, [1.0])
+        y = x.triple()
+        assert y.grad_fn.name() == "TripleBackward" and xp.triple.__doc__ == "Three times."
+        y.triple_()
+        y.backward(values_const(xp))
+        np.testing.assert_allclose(values(x.grad), [9])
