@@ -254,8 +254,8 @@ def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
         raise RegistrationError(f"cannot read the signature {text!r}: write it as 'name(x, /, *, axis=None)'.") from error
     for parameter, role in roles.items():
         if parameter.startswith("_") or parameter in RESERVED:
-            raise RegistrationError(f"{name}: a parameter cannot be called {parameter!r}: names that begin with an underscore and {', '.join(RESERVED)} "
-                                    "have a meaning of their own in rules.")
+            raise RegistrationError(f"{name}: a parameter cannot be called {parameter!r}: names that begin with an underscore and "
+                                    f"{', '.join(RESERVED)} have a meaning of their own in rules.")
         if role not in ROLES:
             raise RegistrationError(f"{name}: parameter {parameter!r} is annotated {role!r}; choose one of {', '.join(ROLES)}.")
     return name, signature, roles

@@ -6,9 +6,10 @@ import os
 import subprocess
 import sys
 
-import multigrad as mg
 import numpy as np
 import pytest
+
+import multigrad as mg
 from multigrad import func
 
 jax = pytest.importorskip("jax")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 
-import multigrad as mg
 import numpy as np
 import pytest
+from conftest import values
+
+import multigrad as mg
 from multigrad import registry
 from multigrad.engine import rules
 from multigrad.errors import MissingRuleError, RegistrationError
 from multigrad.registry import composite, define, elementwise, linear, multilinear, nondifferentiable
-
-from conftest import values
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +101,8 @@ class TestRules:
             elementwise("t.bad(x, /)", x=1, forward={"numpy": "scipy.special.erf"})
 
     def test_redeclaring(self):
-        with pytest.raises(RegistrationError, match=r"operation 'sin' is declared by .*test_registry but was already declared by multigrad.ops.elementwise. "
-                                                    r"Choose another name, or pass override=True"):
+        with pytest.raises(RegistrationError, match=r"operation 'sin' is declared by .*test_registry but was already declared by "
+                                                    r"multigrad.ops.elementwise. Choose another name, or pass override=True"):
             elementwise("sin(x, /)", x=1)
 
     def test_override_reaches_everything(self, xp):
@@ -197,7 +197,8 @@ class TestPlans:
 
     def test_scalar_operands_reach_rules_as_arrays(self, xp):
         seen = []
-        elementwise("t.scaled(x, y, /)", x=lambda xp, y: seen.append((y.dtype, tuple(y.shape))) or y, y=lambda xp, x: x, forward=lambda xp, x, y: x * y)
+        elementwise("t.scaled(x, y, /)", x=lambda xp, y: seen.append((y.dtype, tuple(y.shape))) or y, y=lambda xp, x: x,
+                    forward=lambda xp, x, y: x * y)
         x = xp.asarray(np.array([1.0, 2.0], dtype=np.float32), requires_grad=True)
         for _ in range(3):
             xp.sum(xp.t.scaled(x, 2.0)).backward()

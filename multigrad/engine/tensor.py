@@ -416,8 +416,10 @@ class View(Tensor):
         self._born = len(self._cell)
 
 
-STALE = ("this Tensor is a view of memory that was modified by an inplace operation on another Tensor since the view was made, and its "
-         "history does not include that. Take the view again after the modification, or use a clone() of it.")
+STALE = (
+    "this Tensor is a view of memory that was modified by an inplace operation on another Tensor since the view was made, and its history "
+    "does not include that. Take the view again after the modification, or use a clone() of it."
+)
 
 
 def alias(base: Tensor) -> Tensor:
