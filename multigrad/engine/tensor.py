@@ -411,8 +411,11 @@ class View(Tensor):
         if self._detached:
             self._base._check()
             self._array = self._base._array
-        elif not self._elem.host.mutable or isinstance(self._array, self._elem.host.scalars) or self._node is not None or self._base._node is not None:
-            raise GradientError(STALE)
+        else:
+            host = self._elem.host
+            follows = host.mutable and not isinstance(self._array, host.scalars)  # the memory shows the new values
+            if not follows or self._node is not None or self._base._node is not None:
+                raise GradientError(STALE)
         self._born = len(self._cell)
 
 
