@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from numbers import Integral
+from operator import index
 from typing import Any
 
 from . import registry
@@ -238,10 +240,13 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
 
 
 def _key(key: Any) -> Any:
-    """Lists in a key are integer arrays or masks, as in NumPy; other indices stay."""
+    """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are Python's."""
     if isinstance(key, list):
         return convert.asarray(key)
-    if type(key) is tuple:
+    kind = type(key)
+    if kind is not bool and issubclass(kind, Integral):
+        return index(key)
+    if kind is tuple:
         return tuple(_key(k) for k in key)
     return key
 

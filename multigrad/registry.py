@@ -14,7 +14,7 @@ says otherwise: `array`, `arrays` (a list of arrays, one parameter) or `plain`. 
 **Rules** take `xp`, then by name exactly what they need: the cotangent `g` (for several outputs `g_<output>`, for a
 variable number a tuple `g`), an input, the output `ans` (or one of the outputs by its name), metadata that keeps no
 array alive (`<array>_shape`, `<array>_dtype`, `<array>_device`, `<array>_order`: how the last two axes lie in memory,
-"C", "F" or None), or a plain parameter. What no rule asks for is not
+"C", "F" or None; `<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter. What no rule asks for is not
 kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>` where there are several arrays.
 """
 
@@ -44,7 +44,7 @@ __all__ = [
 KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
 RESERVED = ("xp", "g", "t", "ans", "needs")
-METADATA = ("shape", "dtype", "device", "order")
+METADATA = ("shape", "dtype", "device", "order", "scalar")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

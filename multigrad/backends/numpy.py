@@ -155,7 +155,7 @@ def pow(x1: Any, x2: Any, /) -> Any:
     """
     kind = type(x2)
     if kind is not float and kind is not int:
-        if (kind is np.ndarray and x2.ndim) or getattr(x2, "ndim", 1) or getattr(x1, "dtype", None) != x2.dtype or x2.dtype.kind != "f":
+        if type(x1) is not np.ndarray or getattr(x2, "ndim", None) != 0 or x1.dtype != x2.dtype or x2.dtype.kind != "f":
             return x1**x2
         x2 = x2.item()
     if x2 == 3 and type(x1) is np.ndarray and x1.dtype.kind in "fc" and x1.dtype.itemsize > 2:

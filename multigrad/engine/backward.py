@@ -299,10 +299,13 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
     return roots, top
 
 
+NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
+
+
 def seed(t: Tensor) -> Any:
     """The implicit gradient 1 of a real scalar."""
     if t.size != 1:
-        raise GradientError("grad can be implicitly created only for scalar outputs")
+        raise GradientError(NOT_SCALAR)
     if t._elem.complex:
         raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
     xp = t._elem.host.bound if isinstance(t._array, Layer) else t._elem.host.xp

@@ -186,8 +186,13 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
     recorded = op.kind != "nondifferentiable" and recording_at(top)
     if op.outputs == ():
         if not is_array(ans):
+            if recorded and needs_of(op, edges) is not None:
+                raise TypeError(f"{op.name}: the backend {top._elem.host.name!r} returned {type(ans).__name__}, which is none of its arrays, so "
+                                "the gradient would be lost. Its function must return an array.")
             return ans
         base = values[0] if op.view and (op.name != "getitem" or is_basic_key(values[1])) else None
+        if base is None:  # astype(copy=False) and its kin may return their argument itself
+            base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
         t = wrap_like(top, ans, base)
         if recorded and t._elem.floating and (needs := needs_of(op, edges)) is not None:
             _attach(op, needs, inner, edges, cells, ans, [t])

@@ -143,15 +143,25 @@ def _take_over(t: Tensor, result: Tensor) -> None:
 
 
 def _keep_old_value(t: Tensor, result: Tensor) -> None:
-    """If the rule needs the value of `t` from before the write, let the node keep a copy, as PyTorch does."""
+    """If the rule needs values that this write spoils, `t` itself or views of it, let the node keep copies, as PyTorch does."""
     node = result._node
     if node is None or node.saved is None or not any(c is t._cell for c in flat_cells(node.cells)):
         return
-    node.cells = _replaced(node.cells, t._cell, [])
+    tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
+    cells = [node.cells] if type(node.cells) is list else node.cells
     if t._elem.host.mutable and not isinstance(t._array, Layer):
-        xp = t._elem.host.xp
-        copy = xp.asarray(t._array, copy=True)
-        node.saved = tuple(copy if v is t._array else v for v in node.saved)
+        saved = list(node.saved)
+        for i, nested in zip(tracked, cells, strict=False):  # the cells of index arrays follow; t is no index array
+            if any(c is t._cell for c in flat_cells(nested)):
+                saved[i] = _copied(saved[i], t._elem.host.xp)
+        node.saved = tuple(saved)
+    node.cells = _replaced(node.cells, t._cell, [])
+
+
+def _copied(value: Any, xp: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_copied(v, xp) for v in value)
+    return xp.asarray(value, copy=True)
 
 
 def _replaced(cells: Any, old: list[int], new: list[int]) -> Any:

@@ -219,6 +219,8 @@ def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[A
 
 
 def _metadata(value: Any, what: str) -> Any:
+    if what == "scalar":
+        return value if type(value) in SCALARS else None
     if what in ("order", "device") and value is not None:
         host = host_of(value)
         return getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)

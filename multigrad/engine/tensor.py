@@ -8,20 +8,20 @@ path: a View shares memory with another Tensor, a LayeredTensor belongs to a run
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import GradientError, LeakError
 from . import level
 from .element import Element, host_of
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, extra
+from .leaving import Leaving
 from .level import Layer, Run
-from .surface import Surface
 
 _new = object.__new__
 
 
-class Tensor(Surface):
+class Tensor(Leaving):
     """An array with a gradient. Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
 
     array          the raw backend array
@@ -30,7 +30,7 @@ class Tensor(Surface):
     grad_fn        the node of the operation that made it, None for a leaf
     """
 
-    __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_node")
+    __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
     __array_ufunc__ = None  # NumPy's operators defer to ours
     __array_priority__ = 1000.0
     _level: int = 1
@@ -39,6 +39,7 @@ class Tensor(Surface):
     _cell: list[int]
     _elem: Element
     _grad_cell: GradCell
+    _leaf: AccumulateGrad
     _node: Node | None
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -136,7 +137,10 @@ class Tensor(Surface):
             if not self._elem.floating:
                 raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
-            self._node = AccumulateGrad(self, self._own_cell())
+            if not hasattr(self, "_leaf"):
+                self._leaf = AccumulateGrad(self, self._own_cell())
+            self._leaf.enabled = True
+            self._node = self._leaf
         return self
 
     def _own_cell(self) -> GradCell:
@@ -248,94 +252,6 @@ class Tensor(Surface):
         node = self._node
         return node is not None and type(node) is not AccumulateGrad and getattr(getattr(node, "extra", None), "retain", None) is not None
 
-    # Leaving
-
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        """The differentiable Array API namespace of this Tensor's backend."""
-        if api_version is not None and not isinstance(api_version, str):
-            raise ValueError(f"api_version must be a string such as '2025.12', not {api_version!r}")
-        return self._elem.host.bound
-
-    def _refuse(self, what: str, fix: str) -> None:
-        self._check()
-        if self._node is not None:
-            raise GradientError(f"Can't call {what} on Tensor that requires grad. Use {fix} instead.")
-        if isinstance(self._array, Layer):
-            raise GradientError(f"Can't call {what} on a Tensor inside a transformation: its value belongs to the transformation.")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np
-
-        self._refuse("numpy()", "tensor.detach().numpy()")
-        return np.asarray(self._array, dtype=dtype, copy=copy)
-
-    def numpy(self) -> Any:
-        """The values as a NumPy array. Raises if the Tensor requires grad."""
-        return self.__array__()
-
-    def __dlpack__(self, /, **kwargs: Any) -> Any:
-        if self._node is not None:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        self._refuse("__dlpack__()", "tensor.detach()")
-        return self._array.__dlpack__(**kwargs)
-
-    def __dlpack_device__(self) -> Any:
-        return self._innermost().__dlpack_device__()
-
-    def item(self) -> bool | int | float | complex:
-        """The only element as a Python scalar; the gradient does not follow it."""
-        self._check()
-        x = self._innermost()
-        if self.size != 1:
-            raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
-        if len(x.shape):
-            x = self._elem.host.xp.reshape(x, ())
-        kind = bool if self._is("bool") else int if self._is("integral") else complex if self._elem.complex else float
-        return kind(x)
-
-    def _is(self, kind: str) -> bool:
-        return bool(self._elem.host.xp.isdtype(self._elem.dtype, kind))
-
-    def tolist(self) -> Any:
-        """The values as nested lists of Python scalars."""
-        self._check()
-        return _nested(self._elem.host.xp, self._innermost(), self.item)
-
-    def _cast(self, kind: type) -> Any:
-        self._check()
-        if self._node is not None:
-            warnings.warn(f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() drops its gradient. "
-                          "Consider using tensor.detach() first.", UserWarning, stacklevel=3)
-        return kind(self._array)
-
-    def __float__(self) -> float:
-        return float(self._cast(float))
-
-    def __int__(self) -> int:
-        return int(self._cast(int))
-
-    def __complex__(self) -> complex:
-        return complex(self._cast(complex))
-
-    def __bool__(self) -> bool:
-        self._check()
-        return bool(self._array)
-
-    def __index__(self) -> int:
-        self._check()
-        index: int = self._array.__index__()
-        return index
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-d Tensor")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if not self.shape:
-            raise TypeError("iteration over a 0-d Tensor")
-        return iter(self.__array_namespace__().unstack(self))
-
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
@@ -373,12 +289,6 @@ def _rebuild(array: Any, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
-def _nested(xp: Any, x: Any, item: Callable[[], Any]) -> Any:
-    if not x.shape:
-        return wrap(x).item()
-    return [_nested(xp, part, item) for part in xp.unstack(x)]
-
-
 class View(Tensor):
     """A Tensor on the memory of another one, its base: their version counter is one.
 
@@ -414,7 +324,10 @@ class View(Tensor):
         else:
             host = self._elem.host
             follows = host.mutable and not isinstance(self._array, host.scalars)  # the memory shows the new values
-            if not follows or self._node is not None or self._base._node is not None:
+            base: Tensor = self
+            while follows and base._node is None and isinstance(base, View):
+                base = base._base
+            if not follows or base._node is not None:
                 raise GradientError(STALE)
         self._born = len(self._cell)
 

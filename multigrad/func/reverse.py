@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from math import prod
 from typing import Any
 
-from ..engine.backward import Pass, check_gradient, run_pass, seed
+from ..engine.backward import NOT_SCALAR, Pass, check_gradient, run_pass, seed
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run, transformation
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
+from ..errors import GradientError
 from . import tree
 
 Function = Callable[..., Any]
@@ -68,14 +70,17 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
             if not is_array(output) and type(output) not in SCALARS:
                 raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
                                 "Return (value, aux) and pass has_aux=True to return more.")
+        value = seed(output) if isinstance(output, LayeredTensor) else None
+        if value is None and prod(getattr(output, "shape", ())) != 1:
+            raise GradientError(NOT_SCALAR)
         raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
         wanted = [args[i] for i in chosen]
         flat = list(tree.leaves([inputs[i] for i in chosen]))
-        seeds = [seed(output) if _own(output, run) else None]
+        seeds = [value if _own(output, run) else None]
         found = iter(_differentiate([output], seeds, flat, run, keep=False))
         grads = tuple(tree.replaced(lambda _: _result(next(found), raw), w) for w in wanted)
-        value = _result(_inner(output, run), raw)
-        return ((value, _outside(aux, run, raw)) if has_aux else value), grads[0] if isinstance(argnums, int) else grads
+        primal = _result(_inner(output, run), raw)
+        return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
 
     return differentiated
 

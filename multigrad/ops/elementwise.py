@@ -40,17 +40,15 @@ elementwise("square(x, /)", x=lambda xp, x: 2 * x, doc="The square of each eleme
 elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans), doc="The principal square root of each element. The gradient at 0 is inf.")
 
 
-def pow_x1_partial(xp: Any, x1: Any, x2: Any) -> Any:
+def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
     """x2 * x1**(x2 - 1), which is 0 for x2 = 0 even where x1 is 0, infinite or nan."""
-    if x2.ndim == 0:
-        # x**2 and the like: only the power is computed in the size of x1. `one` is 0 for x2 = 0: x1**0 is 1 everywhere.
-        # (Two selections in its place would double the time of a short array.)
-        one = xp.sign(xp.abs(x2))
-        return x2 * one * xp.pow(x1, x2 - one)
-    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so only the bases at fault are replaced, by one
-    # whose powers make that derivative nan. (A complex infinity has no powers in most libraries.)
-    fault = (x2 == 0) & ((x1 == 0) | xp.isnan(x1))
-    return x2 * xp.pow(xp.where(fault, 1 if _is_complex(xp, x1) else INF, x1), x2 - 1)
+    if x2_scalar is not None:  # x**2 and the like: nothing but the power itself is computed in the size of x1
+        if x2_scalar == 2:
+            return 2 * x1
+        return xp.zeros_like(x1) if x2_scalar == 0 else x2_scalar * x1 ** (x2_scalar - 1)
+    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so only the bases at fault are replaced.
+    base = xp.where((x2 == 0) & ((x1 == 0) | xp.isnan(x1)), 1, x1)
+    return x2 * base ** (x2 - 1)
 
 
 def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:

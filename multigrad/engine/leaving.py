@@ -1,0 +1,127 @@
+"""How values leave a Tensor: to NumPy, through DLPack, as Python scalars. Nothing that requires grad leaves silently."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GradientError
+from .level import Layer
+from .surface import Surface
+
+if TYPE_CHECKING:
+    from .element import Element
+    from .graph import Node
+    from .tensor import Tensor
+
+
+class Leaving(Surface):
+    """The part of Tensor that turns it into something else."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _elem: Element
+        _node: Node | None
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def size(self) -> int | None: ...
+        def _check(self) -> None: ...
+        def _innermost(self) -> Any: ...
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The differentiable Array API namespace of this Tensor's backend."""
+        if api_version is not None and not isinstance(api_version, str):
+            raise ValueError(f"api_version must be a string such as '2025.12', not {api_version!r}")
+        return self._elem.host.bound
+
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        if self._node is not None:
+            raise GradientError(f"Can't call {what} on Tensor that requires grad. Use {fix} instead.")
+        if isinstance(self._array, Layer):
+            raise GradientError(f"Can't call {what} on a Tensor inside a transformation: its value belongs to the transformation.")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        self._refuse("numpy()", "tensor.detach().numpy()")
+        return np.asarray(self._array, dtype=dtype, copy=copy)
+
+    def numpy(self) -> Any:
+        """The values as a NumPy array. Raises if the Tensor requires grad."""
+        return self.__array__()
+
+    def __dlpack__(self, /, **kwargs: Any) -> Any:
+        if self._node is not None:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        self._refuse("__dlpack__()", "tensor.detach()")
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._innermost().__dlpack_device__()
+
+    def item(self) -> bool | int | float | complex:
+        """The only element as a Python scalar; the gradient does not follow it."""
+        self._check()
+        x = self._innermost()
+        if self.size != 1:
+            raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
+        return self._python(self._elem.host.xp.reshape(x, ()) if len(x.shape) else x)
+
+    def _python(self, x: Any) -> bool | int | float | complex:
+        """A 0-d array of this dtype as a Python scalar."""
+        kind = bool if self._is("bool") else int if self._is("integral") else complex if self._elem.complex else float
+        return kind(x)
+
+    def _is(self, kind: str) -> bool:
+        return bool(self._elem.host.xp.isdtype(self._elem.dtype, kind))
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python scalars."""
+        self._check()
+        return _nested(self._elem.host.xp, self._innermost(), self._python)
+
+    def _cast(self, kind: type) -> Any:
+        self._check()
+        if self._node is not None:
+            warnings.warn(f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() drops its gradient. "
+                          "Consider using tensor.detach() first.", UserWarning, stacklevel=3)
+        return kind(self._array)
+
+    def __float__(self) -> float:
+        return float(self._cast(float))
+
+    def __int__(self) -> int:
+        return int(self._cast(int))
+
+    def __complex__(self) -> complex:
+        return complex(self._cast(complex))
+
+    def __bool__(self) -> bool:
+        self._check()
+        return bool(self._array)
+
+    def __index__(self) -> int:
+        self._check()
+        index: int = self._array.__index__()
+        return index
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d Tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d Tensor")
+        return iter(self.__array_namespace__().unstack(self))
+
+
+def _nested(xp: Any, x: Any, item: Callable[[Any], Any]) -> Any:
+    if not x.shape:
+        return item(x)
+    return [_nested(xp, part, item) for part in xp.unstack(x)]
