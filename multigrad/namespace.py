@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from . import registry
-from .engine import convert, dispatch, element, fast, inplace
+from .engine import convert, dispatch, element, fast, grad_mode, inplace
 from .engine.element import Host
 from .engine.level import Layer
 from .engine.tensor import Tensor, wrap_new
@@ -219,10 +219,14 @@ def _install_operator(op: Op) -> None:
     if stem not in _REFLECTED:
         return
     setattr(Tensor, f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
-    direct = inplace.DIRECT.get(stem)
+    direct = inplace.DIRECT[stem]
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and not grad_mode.recording():
+            done = inplace.directly(self, other, direct)
+            if done is not None:
+                return done
         return inplace.in_place(op, function, self, (other,), direct)
 
     augmented.__name__ = augmented.__qualname__ = f"__i{stem}__"

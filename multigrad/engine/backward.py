@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import GradientError
 from . import grad_mode, level
+from . import tensor as _tensor
 from .dispatch import innermost, is_array
 from .graph import FREED, AccumulateGrad, MultiNode, Node, Pick, check_versions, last_write, tick
 from .hooks import run_hooks, run_post_accumulate
@@ -29,7 +30,7 @@ class Pass:
     needed   the nodes on the way to a target; None: all
     """
 
-    __slots__ = ("create", "keep", "like", "needed", "targets", "through")
+    __slots__ = ("create", "keep", "like", "needed", "raw", "targets", "through")
 
     def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False) -> None:
         self.like = like
@@ -38,11 +39,7 @@ class Pass:
         self.targets = targets
         self.needed: set[Node] | None = None
         self.through = others
-
-    @property
-    def raw(self) -> bool:
-        """Whether every value of this pass is a raw array."""
-        return not self.create and type(self.like) is not LayeredTensor
+        self.raw = not create and type(like) is not LayeredTensor  # every value of this pass is a raw array
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
@@ -69,65 +66,72 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             buffers[node] = buffers[node] + g
             owned.add(node)
 
-    for root, seed_ in roots:
-        deliver(root, seed_)
+    node: Any = None  # a Node, or None while it is being chosen
+    if len(roots) == 1:
+        node, g = roots[0]
+    else:
+        for root, gradient in roots:
+            deliver(root, gradient)
     found: Any = None
-    gradient: Any
-    node: Any  # a Node, or None while it is being chosen
-    while heap:
-        node = heappop(heap)[1]
-        g = buffers.pop(node)
-        while True:
-            kind = type(node)
-            if kind is not Node:
-                box = [g]  # the only reference: a leaf may keep what nobody else holds
-                g = found = gradient = None
-                if kind is AccumulateGrad and targets is None and not node.extra.hooks:
-                    accumulate(node, box, p)
-                    break
-                g, go_on = _special(node, kind, box, p, heap, buffers)
-                if not go_on:
-                    break
-            elif targets is not None and node in targets:
-                targets[node] = g
-                if not p.through and (needed is None or not _leads_on(node, needed)):
-                    break
-            saved = node.saved
-            rule = node.rule
-            if saved is None:
-                raise GradientError(FREED)
-            if node.seq < last_write[0] and node.cells is not None:
-                check_versions(node)
-            found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, g, p)
-            if not keep and rule.saves:
-                node.saved = node.cells = None
-            if rule.single:
-                node, g = node.next, found
-                if g is None or (needed is not None and node not in needed):
-                    break
-            else:
-                parents = node.next
-                node = None  # the youngest parent, which may be the next to run
-                for parent, gradient in zip(parents, found):
-                    if gradient is None or (needed is not None and parent not in needed):
-                        continue
-                    if node is None:
-                        node, g = parent, gradient
-                    elif parent.seq > node.seq:
-                        deliver(node, g)
-                        node, g = parent, gradient
-                    elif parent is node:
-                        deliver(node, g)
-                        deliver(node, gradient)
-                        node = None
-                        g = None
-                    else:
-                        deliver(parent, gradient)
+    while True:
+        if node is None:
+            if not heap:
+                return
+            node = heappop(heap)[1]
+            g = buffers.pop(node)
+        kind = type(node)
+        if kind is not Node:
+            box = [g]  # the only reference: a leaf may keep what nobody else holds
+            g = found = gradient = None
+            if kind is AccumulateGrad and targets is None and not node.extra.hooks:
+                accumulate(node, box, p)
+                node = None
+                continue
+            g, go_on = _special(node, kind, box, p, heap, buffers)
+            if not go_on:
+                node = None
+                continue
+        elif targets is not None and node in targets:
+            targets[node] = g
+            if not p.through and (needed is None or not _leads_on(node, needed)):
+                node = None
+                continue
+        saved = node.saved
+        rule = node.rule
+        if saved is None:
+            raise GradientError(FREED)
+        if node.seq < last_write[0] and node.cells is not None:
+            check_versions(node)
+        found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, g, p)
+        if not keep and rule.saves:
+            node.saved = node.cells = None
+        parents = node.next
+        if rule.single:
+            if found is None or (needed is not None and parents not in needed):
+                node = None
+                continue
+            node, g = parents, found
+        else:
+            node = None  # the youngest parent, which may be the next to run
+            for parent, gradient in zip(parents, found):  # noqa: B905 - one each, by construction
+                if gradient is None or (needed is not None and parent not in needed):
+                    continue
                 if node is None:
-                    break
-            if heap and node.seq <= -heap[0][0]:
-                deliver(node, g)
-                break
+                    node, g = parent, gradient
+                elif parent.seq > node.seq:
+                    deliver(node, g)
+                    node, g = parent, gradient
+                elif parent is node:
+                    deliver(node, g)
+                    deliver(node, gradient)
+                    node = None
+                else:
+                    deliver(parent, gradient)
+            if node is None:
+                continue
+        if heap and node.seq <= -heap[0][0]:
+            deliver(node, g)
+            node = None
 
 
 def _special(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> tuple[Any, bool]:
@@ -227,24 +231,25 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
     leaf = node.tensor()
     if leaf is None or not node.enabled:
         return
+    cell = node.cell
     with _accumulating:
-        before = node.cell.grad
-        if p.create or isinstance(box[0], Layer) or type(leaf) is LayeredTensor:
-            g = box[0]
-            given = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+        before = cell.grad
+        if p.raw:
             if before is None:
-                node.cell.grad = given
-            elif p.create:
-                node.cell.grad = before + given
-            else:
-                with grad_mode.no_grad():
-                    node.cell.grad = before + given
-        else:
-            host = leaf._elem.host
-            if before is None:
-                node.cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
+                host = leaf._elem.host
+                cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
             else:
                 _add_in_place(before, box.pop())
+        else:
+            g = box[0]
+            given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+            if before is None:
+                cell.grad = given
+            elif p.create:
+                cell.grad = before + given
+            else:
+                with grad_mode.no_grad():
+                    cell.grad = before + given
     if node.extra.post_accumulate:
         run_post_accumulate(node, leaf)
 
@@ -308,9 +313,12 @@ def seed(t: Tensor) -> Any:
         raise GradientError(NOT_SCALAR)
     if t._elem.complex:
         raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
-    xp = t._elem.host.bound if isinstance(t._array, Layer) else t._elem.host.xp
-    ones = xp.ones_like(t._array)
-    return ones._array if isinstance(t._array, Tensor) is False and isinstance(ones, Tensor) and ones._level == 1 else ones
+    host = t._elem.host
+    if isinstance(t._array, Layer):
+        return _strip(host.bound.ones_like(t._array))
+    if not t.shape:
+        return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, t._array))
+    return host.xp.ones_like(t._array)
 
 
 def check_gradient(t: Tensor, g: Any, i: int) -> Any:
@@ -356,6 +364,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
                                "Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    if type(tensors) is Tensor and grad_tensors is None and inputs is None and not create_graph and tensors._node is not None:
+        run_pass([(tensors._node, seed(tensors))], Pass(tensors, bool(retain_graph), False, None))
+        return
     wanted = _inputs(inputs, "backward")
     outputs = _sequence(tensors)
     if not outputs:
@@ -498,3 +509,5 @@ def _result(t: Tensor, p: Pass, i: int, allow_unused: bool, materialize: bool) -
         g = host.place(host.xp, g, innermost(t))
     return wrap_at(t, g)
 
+
+_tensor._backward = backward

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..registry import METADATA, Op
+from ..registry import METADATA, Op, Rule
 from . import grad_mode
 from .dispatch import general, operate, raw_function
 from .element import Element
@@ -43,7 +43,9 @@ class Plan:
             def rule(needs: Needs, conform: bool) -> Pullback:
                 return pullback(op, needs, out.complex, conform)
 
-            if len(op.arrays) == 1:
+            if len(op.arrays) == 3:
+                self.b1, self.b2, self.b12 = (rule(needs, True) for needs in CHOICES)
+            elif len(op.arrays) == 1:
                 self.r1 = rule((True,), conforms(op))
             else:
                 if not conforms(op):
@@ -115,6 +117,8 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
                 yield from _unary_lines(op)
             elif len(arrays) == 2 and not op.view:
                 yield from _binary_lines(op)
+            elif _chooses(op):
+                yield from _choice_lines(op)
     yield f"    return _general(_op, ({''.join(f'{n}, ' for n in names)}))"
 
 
@@ -188,6 +192,49 @@ def _binary_lines(op: Op) -> Iterator[str]:
         yield f"    elif {_plain(x2)} and (type({x1}) is float or type({x1}) is int):"
         yield f"        _e = {x2}._elem"
         yield from _scalar_lines(op, x2, x1, (False, True), f"_p.{rules}2", "        ")
+
+
+CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
+
+
+def _chooses(op: Op) -> bool:
+    """Whether `op` is of the kind of `where`: of its three arrays the first, which has no rule, is all that is kept."""
+    if len(op.roles) != 3 or len(op.arrays) != 3 or isinstance(op.vjp, Rule) or op.view or set(op.vjp) != set(op.arrays[1:]):
+        return False
+    kept = {name for needs in CHOICES for name in pullback(op, needs, False, True).plan}
+    return kept <= {op.arrays[0]} | {f"{x}_{what}" for x in op.arrays[1:] for what in ("shape", "dtype")}
+
+
+def _choice_lines(op: Op) -> Iterator[str]:
+    first, x1, x2 = op.arrays
+    yield f"    if {_plain(first)} and {first}._node is None:"
+    yield f"        _e = {x1}._elem if {_plain(x1)} else {x2}._elem if {_plain(x2)} else None"
+    yield "        _p = _plans.get(_e)"
+    yield "        if _p:"
+    for x, value, node in ((x1, "_a", "_n1"), (x2, "_b", "_n2")):
+        yield f"            if {_plain(x)} and {x}._elem is _e:"
+        yield f"                {value} = {x}._array"
+        yield f"                {node} = {x}._node"
+        yield f"            elif (type({x}) is float or type({x}) is int) and _e.floating:"
+        yield f"                {value} = {x}"
+        yield f"                {node} = None"
+        yield "            else:"
+        yield f"                return _general(_op, ({first}, {x1}, {x2}))"
+    pad = "            "
+    local = {first: "_c0", x1: "_a", x2: "_b"}
+    yield f"{pad}_c0 = {first}._array"
+    yield f"{pad}_y = {_call(op, local)}"
+    yield from _tensor_lines(op, pad, x1)
+    yield f"{pad}if (_n1 is None and _n2 is None) or not _recording():"
+    yield f"{pad}    _t._node = None"
+    yield f"{pad}    return _t"
+    yield f"{pad}if _n2 is None:"
+    yield from _node_lines(op, CHOICES[0], pad + "    ", "_p.b1", "_n1", local, conform=True)
+    yield f"{pad}if _n1 is None:"
+    yield from _node_lines(op, CHOICES[1], pad + "    ", "_p.b2", "_n2", local, conform=True)
+    yield from _node_lines(op, CHOICES[2], pad, "_p.b12", "(_n1, _n2)", local, conform=True)
+    yield "        if _p is None and _e is not None:"
+    yield f"            return _learn(_op, _plans, _e, _general(_op, ({first}, {x1}, {x2})))"
 
 
 def _plain(x: str) -> str:

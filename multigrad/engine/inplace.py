@@ -45,6 +45,22 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     return t
 
 
+def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
+    """The update of a parameter, `w -= step`: plain Tensors of one element type, nothing recorded. None where it is not that simple."""
+    host = t._elem.host
+    array = t._array
+    if not host.mutable or isinstance(array, host.scalars):
+        return None
+    try:
+        t._array = direct(array, other._array)
+    except (TypeError, ValueError):
+        return None
+    now = tick()
+    t._cell.append(now)
+    last_write[0] = now
+    return t
+
+
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
     found = []

@@ -55,6 +55,8 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any
 def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     """Sum `g` over the axes along which an argument of that shape was repeated."""
     extra = len(g.shape) - len(shape)
+    if extra == 1 and g.shape[1:] == shape:  # a bias
+        return xp.sum(g, axis=0, dtype=g.dtype)
     if extra < 0:
         return xp.broadcast_to(g, shape)
     axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)

@@ -33,6 +33,8 @@ def _kept(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) ->
 
 def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
     """The adjoint of a sum: every element gets the cotangent of the sum it went into."""
+    if axis is None and not keepdims:
+        return xp.broadcast_to(g, shape)
     return xp.broadcast_to(_kept(xp, g, shape, axis, keepdims), shape)
 
 
