@@ -65,28 +65,28 @@ types: $(READY)
 	@echo "== mypy --strict"
 	@$(PY) -m mypy
 
-# -- conformance. JAX compiles each new pair of operation and shape, which is most of the time: so two processes.
-# With x64 on, the suite also runs float32 without it, in short; the long level has everything without x64 as well.
+# -- conformance, by two processes. NumPy and strict have every sample; JAX compiles each new pair of operation and
+# shape, so it has few of them, but in the long level: once with x64, once as it comes, in float32.
 
 PYTEST := $(PY) -m pytest -q -p no:cacheprovider
 SAMPLES := $(if $(filter long,$(LEVEL)),full,short)
 RESULTS := $(VENV)/conformance
-CONFORMANCE = $(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --samples $(SAMPLES) --conformance-json $(RESULTS)-$@.json
+CONFORMANCE = $(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --conformance-json $(RESULTS)-$@.json
 export JAX_PLATFORMS ?= cpu
 
-conformance: numpy strict jax $(if $(filter long,$(LEVEL)),jax-float32)
+conformance: numpy strict jax jax-float32
 
 numpy strict: $(READY)
 	@echo "== conformance: $@"
-	@$(CONFORMANCE) --backend $@
+	@$(CONFORMANCE) --backend $@ --samples full
 
 jax: $(READY)
 	@echo "== conformance: jax, float64"
-	@JAX_ENABLE_X64=1 $(CONFORMANCE) --backend jax
+	@JAX_ENABLE_X64=1 $(CONFORMANCE) --backend jax --samples $(SAMPLES)
 
 jax-float32: $(READY)
 	@echo "== conformance: jax as it comes, float32"
-	@JAX_ENABLE_X64=0 $(CONFORMANCE) --backend jax
+	@JAX_ENABLE_X64=0 $(CONFORMANCE) --backend jax --samples $(SAMPLES)
 
 conformance-table: conformance
 	@$(PY) -m multigrad conformance --report conformance/README.md $(patsubst %,--from $(RESULTS)-%.json,numpy strict jax)
