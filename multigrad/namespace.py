@@ -327,6 +327,26 @@ def _changed(op: Op) -> None:
 
 element.make_bound = Namespace
 element.on_first_use = load
-for _name, _method in (("__getitem__", _getitem), ("__setitem__", _setitem), ("T", property(_transposed)), ("mT", property(_matrix_transposed)),
-                       ("zero_", _zero), ("copy_", _copy), ("to_device", _to_device), ("to_backend", convert.to_backend)):
+def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
+    """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3); -1 stands for what is left."""
+    found: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
+    return found
+
+
+def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order: t.permute_dims((1, 0)) or t.permute_dims(1, 0)."""
+    found: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
+    return found
+
+
+def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One tuple or list, or the integers themselves."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+_METHODS = {
+    "__getitem__": _getitem, "__setitem__": _setitem, "T": property(_transposed), "mT": property(_matrix_transposed),
+    "reshape": _reshape, "permute_dims": _permute_dims, "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
+}
+for _name, _method in _METHODS.items():
     setattr(Tensor, _name, _method)

@@ -301,6 +301,18 @@ class TestRefusals:
         assert b.detach_() is b
         assert b.is_leaf and not b.requires_grad
 
+    def test_memory_that_cannot_be_written(self):
+        x = mg.asarray(np.ones(3), requires_grad=True)
+        (g,) = mg.autograd.grad(x.sum(), x)
+        for write in (lambda: g.__imul__(2), lambda: g.zero_()):
+            with pytest.raises(RuntimeError, match=r"more than one element of the written-to tensor refers to a single memory location. Please"):
+                write()
+        s = mg.asarray(np.asarray(2.0), requires_grad=True)
+        (g,) = mg.autograd.grad(s + 1, s)
+        (h,) = mg.autograd.grad(s + 2, s)
+        g *= 0.5
+        check(h, 1.0)
+
     def test_what_is_no_array(self, xp):
         y = const(xp, [1.0])
         with pytest.raises(TypeError):

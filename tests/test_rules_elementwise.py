@@ -228,7 +228,8 @@ KEEPS: dict[str, tuple[tuple[str, ...], ...]] = {
     "expm1": (("ans",),), "floor": ((),), "hypot": (("x1", "ans"), ("x2", "ans")), "imag": ((),), "log": (("x",),), "log10": (("x",),),
     "log1p": (("x",),), "log2": (("x",),), "logaddexp": (("x1", "x2"), ("x1", "x2")), "maximum": (("x1", "x2"), ("x1", "x2")),
     "minimum": (("x1", "x2"), ("x1", "x2")), "multiply": (("x2",), ("x1",)), "negative": ((),), "positive": ((),),
-    "pow": (("x1", "x2", "x2_scalar"), ("x1", "x2", "ans")), "real": ((),), "reciprocal": (("ans",),), "remainder": ((), ("x1", "x2")), "round": ((),),
+    "pow": (("x1", "x2", "x2_scalar"), ("x1", "x2", "ans")), "real": ((),), "reciprocal": (("ans",),), "remainder": ((), ("x1", "x2")),
+    "round": ((),),
     "sign": (("x", "ans"),), "sin": (("x",),), "sinh": (("x",),), "sqrt": (("ans",),), "square": (("x",),), "subtract": ((), ()),
     "tan": (("ans",),), "tanh": (("ans",),), "trunc": ((),),
 }  # fmt: skip

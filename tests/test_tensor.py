@@ -279,12 +279,22 @@ class TestOperators:
         with pytest.raises(TypeError, match="got arrays of two backends"):
             a + b.array
 
+    def test_a_condition_of_another_library(self):
+        x = mg.asarray(np.ones(2), requires_grad=True)
+        for _ in range(3):
+            mg.where(x > 0, x, 0.0)
+            with pytest.raises(TypeError, match="got arrays of two backends"):
+                mg.where(mg.namespace("strict").asarray([True, False]), x, 0.0)
+
     def test_methods_of_the_table(self, xp):
         x = xp.asarray(np.array([[1.0, 2.0], [3.0, 4.0]]), requires_grad=True)
         assert x.sum().shape == () and x.sum(axis=0).shape == (2,) and x.mean(axis=1, keepdims=True).shape == (2, 1)
-        assert x.reshape((4,)).shape == (4,) and x.T.shape == (2, 2) and x.mT.shape == (2, 2)
+        assert x.reshape(4).shape == x.reshape((4,)).shape == (4,) and x.reshape(-1, 1).shape == (4, 1) and x.permute_dims(1, 0).shape == (2, 2)
+        assert x.sum(0).shape == (2,) and x.T.shape == (2, 2) and x.mT.shape == (2, 2)
         np.testing.assert_allclose(values(x.exp().log()), values(x))
         np.testing.assert_allclose(values(x @ x), values(x) @ values(x))
+        with pytest.raises(TypeError, match="positional argument"):
+            x.sum(0, True)
         with pytest.raises(ValueError, match="T is for two dimensions"):
             x.sum(axis=0).T
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine.backward import backward, grad
 from ..engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from ..engine.gradients import backward, grad
 
 __all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]

@@ -191,10 +191,13 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
                                 "the gradient would be lost. Its function must return an array.")
             return ans
         base = values[0] if op.view and (op.name != "getitem" or is_basic_key(values[1])) else None
-        if base is None:  # astype(copy=False) and its kin may return their argument itself
+        if base is None and not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
         t = wrap_like(top, ans, base)
-        if recorded and t._elem.floating and (needs := needs_of(op, edges)) is not None:
+        if recorded and (t._elem.floating or t._elem.opaque) and (needs := needs_of(op, edges)) is not None:
+            if t._elem.opaque:
+                raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
+                                "Convert the operand first, or detach() the argument that requires grad.")
             _attach(op, needs, inner, edges, cells, ans, [t])
         return t
     outs = tuple(ans)

@@ -69,7 +69,7 @@ class Host:
 class Element:
     """One dtype of one library, and of what kind it is."""
 
-    __slots__ = ("bool", "complex", "dtype", "floating", "host")
+    __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque")
 
     def __init__(self, host: Host, dtype: Any) -> None:
         self.host = host
@@ -77,6 +77,7 @@ class Element:
         self.bool = _is(host, dtype, "bool")
         self.complex = _is(host, dtype, "complex floating")
         self.floating = self.complex or _is(host, dtype, "real floating")
+        self.opaque = not (self.floating or self.bool or _is(host, dtype, "integral"))  # no dtype of the standard
 
     def __repr__(self) -> str:
         return f"<Element {self.host.name} {self.dtype}>"

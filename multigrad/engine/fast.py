@@ -82,7 +82,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
 
     reflected  with its two arguments exchanged, for `__radd__` and its kin
-    method     keyword-only parameters may be given by position, too
+    method     `axis` may be given by position, too
     operator   what is no array is left to the other operand: NotImplemented
     """
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
@@ -129,10 +129,12 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
     if reflected:
         parameters[0], parameters[1] = parameters[1], parameters[0]
     last: Any = None
+    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for p in parameters:
         if last is kinds.POSITIONAL_ONLY and p.kind is not kinds.POSITIONAL_ONLY:
             parts.append("/")
-        if p.kind is kinds.KEYWORD_ONLY and last not in (kinds.KEYWORD_ONLY, kinds.VAR_POSITIONAL) and not method:
+        if p.kind is kinds.KEYWORD_ONLY and not starred and not (method and p.name == "axis"):
+            starred = True
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
         parts.append(text if p.default is p.empty else f"{text}=_default_{p.name}")
@@ -207,10 +209,10 @@ def _chooses(op: Op) -> bool:
 
 def _choice_lines(op: Op) -> Iterator[str]:
     first, x1, x2 = op.arrays
-    yield f"    if {_plain(first)} and {first}._node is None:"
+    yield f"    if {_plain(first)} and {first}._elem.bool:"
     yield f"        _e = {x1}._elem if {_plain(x1)} else {x2}._elem if {_plain(x2)} else None"
     yield "        _p = _plans.get(_e)"
-    yield "        if _p:"
+    yield f"        if _p and {first}._elem.host is _p.host:"
     for x, value, node in ((x1, "_a", "_n1"), (x2, "_b", "_n2")):
         yield f"            if {_plain(x)} and {x}._elem is _e:"
         yield f"                {value} = {x}._array"

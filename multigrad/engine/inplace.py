@@ -111,7 +111,7 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     array = result._array
     host = t._elem.host
     if host.mutable and not isinstance(array, Layer) and not isinstance(t._array, Layer):
-        array = host.write(host.xp, t._array, array)
+        array = _write(t, array, name)
     t._array = array
     if type(t) is View and t._detached:
         _refuse_view_base(t._base, name)
@@ -120,6 +120,15 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
         _take_over(t, result)
     else:
         _written(t)
+
+
+def _write(t: Tensor, value: Any, name: str) -> Any:
+    host = t._elem.host
+    try:
+        return host.write(host.xp, t._array, value)
+    except ValueError as error:
+        raise RuntimeError(f"{name}: unsupported operation: {error}. The memory is read-only, or more than one element of the written-to tensor "
+                           "refers to a single memory location. Please clone() the tensor before performing the operation.") from error
 
 
 def _refuse_view_base(base: Tensor, name: str) -> None:
@@ -208,9 +217,13 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     if plain and not grads and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
         raw = innermost(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
-            t._array[raw_key(key)] = raw
-            _written(t)
-            return
+            try:
+                t._array[raw_key(key)] = raw
+            except ValueError:
+                pass  # the checked way below says what is wrong
+            else:
+                _written(t)
+                return
     store(t, function(t, key, value), recording, "setitem")
 
 

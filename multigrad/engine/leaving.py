@@ -107,6 +107,8 @@ class Leaving(Surface):
 
     def __index__(self) -> int:
         self._check()
+        if self.size != 1 or not self._is("integral"):
+            raise TypeError("only integer Tensors of one element can be used as an index")
         index: int = self._array.__index__()
         return index
 

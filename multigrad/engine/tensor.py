@@ -22,7 +22,7 @@ _new = object.__new__
 
 
 def _backward(*args: Any, **kwargs: Any) -> None:
-    """`backward` of backward.py, which stands above and puts itself in this place."""
+    """`backward` of gradients.py, which stands above and puts itself in this place."""
     raise NotImplementedError
 
 
@@ -266,6 +266,13 @@ class Tensor(Leaving):
         elif self._node is not None:
             parts.append("requires_grad=True")
         return f"Tensor({', '.join(parts)})"
+
+    def __copy__(self) -> Tensor:
+        """A leaf on the same memory, with the same version counter and flag."""
+        if not self.is_leaf:
+            raise RuntimeError("only leaf Tensors can be copied by copy.copy(); use detach(), or clone() to keep the graph")
+        copied = self.detach()
+        return copied if self._node is None else copied.requires_grad_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:

@@ -11,9 +11,10 @@ from functools import wraps
 from math import prod
 from typing import Any
 
-from ..engine.backward import NOT_SCALAR, Pass, check_gradient, run_pass, seed
+from ..engine.backward import Pass, run_pass
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
+from ..engine.gradients import NOT_SCALAR, check_gradient, seed
 from ..engine.level import Layer, Run, transformation
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
 from ..errors import GradientError
