@@ -91,11 +91,12 @@ class Namespace:
         return f"<namespace {self.__name__!r}>"
 
     def __reduce__(self) -> Any:
-        return _bound_named, (self._host.name,)
+        return _bound_named, (self._host.name, self._prefix)
 
 
-def _bound_named(name: str) -> Any:
-    return element.host_named(name).bound
+def _bound_named(name: str, prefix: str) -> Any:
+    bound = element.host_named(name).bound
+    return getattr(bound, prefix[:-1]) if prefix else bound
 
 
 def _creation(op: Op, host: Host) -> Callable[..., Any]:

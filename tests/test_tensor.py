@@ -278,6 +278,10 @@ class TestOperators:
             mg.concat([a, b])
         with pytest.raises(TypeError, match="got arrays of two backends"):
             a + b.array
+        scalar = a.sum()  # of NumPy a scalar, which raw goes with every library
+        for f in (operator.add, operator.mul, lambda s, t: mg.where(t > 0, t, s), lambda s, t: mg.stack([t[0], s])):
+            with pytest.raises(TypeError, match="got arrays of two backends"):
+                f(scalar, b)
 
     def test_a_condition_of_another_library(self):
         x = mg.asarray(np.ones(2), requires_grad=True)
@@ -340,6 +344,8 @@ def test_namespace_of_a_tensor(backend, xp):
     assert t.__array_namespace__() is xp and mg.namespace(t) is xp and mg.namespace(t.array) is xp
     assert xp.__name__ == f"multigrad.{backend}" and xp.__array_api_version__ == "2025.12"
     assert pickle.loads(pickle.dumps(xp)) is xp
+    special = pytest.importorskip("multigrad_special") and xp.special
+    assert pickle.loads(pickle.dumps(special)) is special
     with pytest.raises(AttributeError, match="has no 'nonesuch'"):
         xp.nonesuch
     with pytest.raises(AttributeError, match="module 'multigrad' has no attribute 'nonesuch'"):

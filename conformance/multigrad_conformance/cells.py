@@ -140,8 +140,10 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
 
 FULL, ROW, COLUMN, FIRST_ROW, ZERO_D, NUMBER = (
     lambda x: x, lambda x: x[0], lambda x: x[:, :1], lambda x: x[:1], lambda x: np.asarray(x[0, 0]), lambda x: x[0, 0].item())
+CUBE = lambda x: np.stack([x, x[::-1]])
 BROADCASTS = {"full,row": (FULL, ROW), "number,full": (NUMBER, FULL), "row,full": (ROW, FULL), "column,row": (COLUMN, FIRST_ROW),
-              "full,column": (FULL, COLUMN), "full,0-d": (FULL, ZERO_D), "0-d,full": (ZERO_D, FULL), "full,number": (FULL, NUMBER)}
+              "full,column": (FULL, COLUMN), "column,3-d": (COLUMN, CUBE), "full,0-d": (FULL, ZERO_D), "0-d,full": (ZERO_D, FULL),
+              "full,number": (FULL, NUMBER)}
 SHORT_BROADCASTS = ("full,row", "number,full")
 EMPTIES = {"0-d": ZERO_D, "no rows": lambda x: x[:0]}
 

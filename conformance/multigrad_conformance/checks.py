@@ -187,9 +187,9 @@ def _as_array(target: Target, value: Any, ans: Any) -> Any:
     return target.host.constant(target.xp, value, ans.dtype, target.host.device(target.xp, ans)) if type(value) in (int, float) else value
 
 
-def _tangents(target: Target, problem: Problem) -> list[Any]:
+def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = None) -> list[Any]:
     """One tangent per array parameter: None, an array, or a tuple of these for a list of arrays."""
-    flat = {place: target.raw(t) for place, t in zip(problem.places, problem.tangents, strict=True)}
+    flat = {place: target.raw(t) for place, t in zip(problem.places, problem.tangents if given is None else given, strict=True)}
     result: list[Any] = []
     for name, i in array_index(problem.op).items():
         if problem.op.roles[name] == "arrays":
@@ -235,11 +235,30 @@ def kink(case: Case) -> None:
         ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
         found = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
     _assert_stated(case, found, sample.gradients, "gradient")
+    if op.kind != "composite":
+        _assert_adjoint(case, values, [target.numpy(g) for g in found])
     if sample.second:
         with np.errstate(all="ignore"):
             ones = [mg.asarray(target.raw(np.ones(x.shape, target.numpy(x).dtype))) for x in xs]
             again = mg.autograd.grad(list(found), xs, grad_outputs=ones, allow_unused=True, materialize_grads=True)
         _assert_stated(case, again, sample.second, "second derivative")
+
+
+def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None:
+    """Where both are finite, the tangent along ones is what the gradients say: the two modes choose the same at a kink."""
+    target, op, problem = case.target, case.op, case.problem
+    ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in problem.leaves()]
+    with np.errstate(all="ignore"):
+        ans = call(op, target.raw_function(op), values)
+        ans = ans if op.outputs == () else tuple(ans)
+        if op.kind == "elementwise":
+            values = [_as_array(target, v, ans) if role == "array" else v for role, v in zip(op.roles.values(), values, strict=True)]
+        moved = rules.jvp(op, target.xp, values, _tangents(target, problem, ones), ans)
+    tangents = [target.numpy(m) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
+                if y.dtype in _floating(target)]
+    if all(np.all(np.isfinite(x)) for x in (*tangents, *gradients)):
+        left, right = inner([np.ones(t.shape, t.dtype) for t in tangents], tangents), inner(ones, gradients)
+        assert_close(np.asarray(left), np.asarray(right), "the sum of tangents, against that of the gradients")
 
 
 def _assert_stated(case: Case, found: Sequence[Any], stated: Any, what: str) -> None:

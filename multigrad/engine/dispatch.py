@@ -14,7 +14,7 @@ from typing import Any
 from .. import registry
 from ..registry import Op
 from . import grad_mode
-from .element import SCALARS, Element, Host, common_host, host_of, named_dtype
+from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
 from .rules import array_index, caller, positions, pullback, recorder
@@ -119,10 +119,14 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
             x = value._array
             edges.append(value._node)
             cells.append(value._cell)
-            pure = pure and value._elem.host is host
+            if value._elem.host is not host:  # also a NumPy scalar, once it is a Tensor
+                raise mixed(op.name, host, value._elem.host)
             deep = deep or isinstance(x, Layer)
         elif role == "arrays" or type(value) is tuple:
             parts = [_unwrap(v, reach) for v in value]
+            for v in value if role == "arrays" else ():
+                if isinstance(v, Layer) and v._elem.host is not host:
+                    raise mixed(op.name, host, v._elem.host)
             x = tuple(p[0] for p in parts)
             edges.append(tuple(p[1] for p in parts))
             cells.append(tuple(p[2] for p in parts))
@@ -134,7 +138,10 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
             cells.append(value._cell if isinstance(value, Tensor) else None)  # a constant of a lower level may be written, too
             if role == "array" and type(x) not in SCALARS and x is not None:
                 pure = False
-                deep = deep or isinstance(x, Layer)
+                if isinstance(x, Layer):
+                    deep = True
+                    if x._elem.host is not host:
+                        raise mixed(op.name, host, x._elem.host)
         inner.append(x)
     if deep:
         ans = general(op, tuple(inner))

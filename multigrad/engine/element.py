@@ -157,6 +157,11 @@ def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:
         elif found is None:
             found = host
         else:
-            raise MixedBackendsError(f"{op_name}: got arrays of two backends, {found.name!r} and {host.name!r}. Convert one first: "
-                                     f"multigrad.asarray(x, backend={found.name!r}) or x.to_backend({found.name!r}).")
+            raise mixed(op_name, found, host)
     return found or scalar
+
+
+def mixed(op_name: str, first: Host, second: Host) -> MixedBackendsError:
+    """The error for arrays of two libraries in one operation."""
+    return MixedBackendsError(f"{op_name}: got arrays of two backends, {first.name!r} and {second.name!r}. Convert one first: "
+                              f"multigrad.asarray(x, backend={first.name!r}) or x.to_backend({first.name!r}).")

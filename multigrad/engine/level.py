@@ -24,6 +24,7 @@ class Layer:
     __slots__ = ()
     _level: int
     _array: Any
+    _elem: Any
 
     @classmethod
     def _apply(cls, op: Any, values: tuple[Any, ...], top: Any) -> Any:

@@ -391,7 +391,7 @@ class LayeredTensor(Tensor):
 def element_of(x: Any) -> Element:
     """The Element of an array or a layer. Raises TypeError for anything else."""
     if isinstance(x, Layer):
-        elem: Element = x._elem  # type: ignore[attr-defined]
+        elem: Element = x._elem
         return elem
     host = host_of(x)
     if host is None:

@@ -107,6 +107,7 @@ def tensordot(draw: Draw) -> Iterator[Sample]:
     yield Sample("outer", draw.real(2), draw.real(3), axes=0)
     yield Sample("pairs", draw.real(2, 3, 4), draw.real(4, 2, 3), axes=((0, 2), (1, 0)))
     yield Sample("crossed", draw.real(3, 2, 2), draw.real(2, 3), axes=((0, 2), (1, 0)))
+    yield Sample("cycled", draw.real(2, 3, 4), draw.real(4, 2, 3), axes=((0, 2, 1), (1, 0, 2)))
     yield Sample("real,complex", draw.real(2, 3), draw.complex(3, 2), axes=1)
 
 

@@ -1,0 +1,76 @@
+"""What an author of array-agnostic code meets in the first hour, and gaps in the other tests that mutations of the engine showed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad.engine import rules
+from multigrad.registry import OPS
+
+MODIFIED = "modified by an inplace operation"
+
+
+def leaf(values: Any) -> mg.Tensor:
+    return mg.asarray(np.asarray(values, dtype=np.float64), requires_grad=True)
+
+
+def test_an_update_by_a_plain_tensor_is_a_write() -> None:
+    """`w -= step` of plain Tensors has a way of its own, which must tell the clock as well."""
+    w = leaf([1.0, 2.0])
+    y = (w * w).sum()
+    with mg.no_grad():
+        w -= mg.asarray(np.asarray([0.5, 0.5]))
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.backward()
+
+
+def test_accumulation_in_place_is_a_write() -> None:
+    """A graph may have saved the `.grad` that another pass adds to."""
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    (x * x).sum().backward()
+    assert x.grad is not None
+    y = (x.grad * w).sum()
+    (x * x).sum().backward()
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.backward()
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_tangents_at_ties_are_the_adjoint_of_the_gradients(name: str, keepdims: bool) -> None:
+    xp: Any = mg.namespace("numpy")._host.xp
+    x, t = np.asarray([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]), np.asarray([[1.0, 10.0, 100.0], [2.0, 3.0, 7.0]])
+    values = (x, 1, keepdims)
+    ans = getattr(xp, name)(x, axis=1, keepdims=keepdims)
+    moved = rules.jvp(OPS[name], xp, values, (t,), ans)
+    np.testing.assert_allclose(np.reshape(moved, (2,)), [37.0, 4.0])
+    (g,) = rules.vjp(OPS[name], xp, values, ans, np.ones_like(ans), (True,))
+    np.testing.assert_allclose(np.sum(g * t), np.sum(moved))
+
+
+def test_a_gradient_is_summed_over_leading_and_inner_axes_at_once() -> None:
+    x, y = leaf(np.ones((2, 1))), leaf(np.ones((4, 1, 3)))
+    gx, gy = mg.autograd.grad((x * y).sum(), (x, y))
+    assert gx.shape == (2, 1) and gy.shape == (4, 1, 3)
+    np.testing.assert_array_equal(gx.array, np.full((2, 1), 12.0))
+    np.testing.assert_array_equal(gy.array, np.full((4, 1, 3), 2.0))
+
+
+def test_a_namespace_survives_pickle_and_copy() -> None:
+    xp = mg.namespace("numpy")
+    assert pickle.loads(pickle.dumps(xp)) is xp
+    assert copy.copy(xp) is xp and copy.deepcopy(xp) is xp
+
+
+def test_array_api_compat_knows_a_tensor() -> None:
+    compat = pytest.importorskip("array_api_compat")
+    t = leaf([1.0, 2.0])
+    assert compat.array_namespace(t, None, 1.0) is mg.namespace("numpy")
+    assert compat.is_array_api_obj(t) and not compat.is_numpy_array(t) and not compat.is_lazy_array(t)
+    assert compat.device(t) == "cpu" and compat.size(t) == 2
