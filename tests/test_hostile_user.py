@@ -62,6 +62,47 @@ def test_a_gradient_is_summed_over_leading_and_inner_axes_at_once() -> None:
     np.testing.assert_array_equal(gy.array, np.full((4, 1, 3), 2.0))
 
 
+def shared_memory(op: Any, values: list[Any]) -> None:
+    """Every result on the memory of an argument has that argument's version counter."""
+    from multigrad_conformance.target import Target, call
+
+    arrays: list[mg.Tensor] = []
+
+    def wrapped(value: Any) -> Any:
+        if type(value) in (tuple, list):
+            return type(value)(wrapped(v) for v in value)
+        if not isinstance(value, np.ndarray):
+            return value
+        arrays.append(mg.asarray(value.copy()))
+        return arrays[-1]
+
+    given = [wrapped(v) for v in values]
+    for _ in range(3):  # the first call goes the general way, later ones the hot path
+        with np.errstate(all="ignore"):
+            out = call(op, Target("numpy").function(op), given)
+        for y in out if isinstance(out, tuple | list) else (out,):
+            for x in arrays:
+                if isinstance(y, mg.Tensor) and isinstance(y.array, np.ndarray) and y is not x and np.shares_memory(x.array, y.array):
+                    assert y._cell is x._cell, f"{op.name}: a write through the result would not be noticed by what saved the argument"
+
+
+def test_what_shares_memory_shares_the_version_counter() -> None:
+    pytest.importorskip("multigrad_conformance")
+    from multigrad_conformance import Kink
+    from multigrad_conformance.problem import Problem
+    from multigrad_conformance.sample import mapped
+    from multigrad_conformance.samples import samples_of
+    from multigrad_conformance.target import Target
+
+    target = Target("numpy")
+    for op in list(OPS.values()):
+        if op.chapter in ("kernels", "conversion") or op.name in ("from_dlpack", "setitem"):
+            continue
+        for sample in samples_of(op.name):
+            if not isinstance(sample, Kink):
+                shared_memory(op, [mapped(lambda v: v if isinstance(v, np.ndarray) else target.raw(v), v) for v in Problem.of(op, sample).values])
+
+
 def test_a_namespace_survives_pickle_and_copy() -> None:
     xp = mg.namespace("numpy")
     assert pickle.loads(pickle.dumps(xp)) is xp

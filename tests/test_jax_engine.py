@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -128,6 +129,39 @@ def test_a_tracer_does_not_land_in_a_gradient_outside():
     with pytest.raises(RuntimeError, match=r"trace|tracer"):
         f(jnp.ones(2))
     assert outside.grad is None
+
+
+def test_a_tracer_does_not_land_in_anything_outside():
+    w = mg.asarray(jnp.ones(2), requires_grad=True)
+    (w * 2).sum().backward()
+    c = mg.asarray(jnp.zeros(2))
+
+    def again(t):
+        (w * t).sum().backward()
+
+    def recorded(t):
+        w.grad = None
+        (w * w * t).sum().backward(create_graph=True)
+
+    def assigned(t):
+        w.grad = t
+
+    def added(t):
+        c.__iadd__(t)
+
+    def written(t):
+        c[0] = t[0]
+
+    for f in (again, recorded, assigned, added, written):
+        with pytest.raises(RuntimeError, match=r"trace|tracer"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            jax.jit(lambda x, f=f: (f(mg.asarray(x)), x)[1])(jnp.ones(2))
+    np.testing.assert_array_equal(c.array, 0)
+
+
+def test_a_tensor_of_a_transformation_does_not_pass_through_jax():
+    with pytest.raises(RuntimeError, match="cannot pass into or out of a JAX transformation"):
+        func.grad(lambda x: mg.sum(jax.jit(lambda z: z * z)(x)))(jnp.ones(3))
 
 
 SHARDED = """

@@ -53,8 +53,12 @@ class TestGrad:
             gx, gy = pullback((raw(xp, [1.0, 10.0]), raw(xp, 1.0)))
             np.testing.assert_allclose(values(gx), [4, 41])
             np.testing.assert_allclose(values(gy), [1, 20])
-        with pytest.raises(ValueError, match="the pullback of vjp takes 2 cotangents"):
+        with pytest.raises(ValueError, match="the pullback of vjp takes cotangents in the structure of the output: expected a tuple of 2"):
             pullback(raw(xp, 1.0))
+        _, pullback = func.vjp(lambda a: {"a": a, "b": 2 * a}, x)
+        np.testing.assert_allclose(values(pullback({"b": raw(xp, [1.0, 1.0]), "a": raw(xp, [0.0, 0.0])})[0]), [2, 2])
+        with pytest.raises(ValueError, match=r"expected a dictionary with the keys \['a', 'b'\], got dict of 1"):
+            pullback({"a": x})
 
     def test_errors(self, xp):
         x = raw(xp, [1.0, 2.0])
@@ -68,6 +72,10 @@ class TestGrad:
             func.grad(lambda x: x)(1.0)
         with pytest.raises(ValueError, match="argnums names argument 1, but the function was called with 1"):
             func.grad(lambda x: x, argnums=1)(x)
+        with pytest.raises(TypeError, match="its result has dtype"):
+            func.grad(lambda x: xp.argmax(x))(x)
+        with pytest.raises(TypeError, match="argnums must be an int or a tuple of ints, not 1.0"):
+            func.grad(lambda x: x, argnums=1.0)
         with pytest.raises(TypeError, match="with has_aux=True the function must return a tuple"):
             func.grad(lambda x: xp.sum(x), has_aux=True)(x)
 
@@ -128,6 +136,15 @@ class TestNesting:
             return xp.sum(w.grad * x)
 
         np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [2 * 2 * 1 * 2, 2 * 2 * 3 * 2])
+
+    def test_two_backwards_inside(self, xp):
+        def f(x):
+            p = xp.ones(3, dtype=xp.float64, requires_grad=True)
+            xp.sum(p * p * x).backward()
+            xp.sum(p * x).backward()
+            return xp.sum(p.grad * p.grad)
+
+        np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0, 3.0]))), [18, 36, 54])
 
     def test_backward_inside_does_not_reach_outer_leaves_unasked(self, xp):
         outer = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)

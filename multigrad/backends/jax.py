@@ -312,7 +312,7 @@ def _register_pytree() -> None:
     from ..engine.tensor import LayeredTensor, Tensor, View, wrap
 
     def flatten(t: Any) -> tuple[tuple[Any], None]:
-        if not t.is_leaf:
+        if not t.is_leaf or (type(t) is LayeredTensor and (t.requires_grad or isinstance(t._array, Tensor))):
             raise GradientError("a Tensor with a grad_fn cannot pass into or out of a JAX transformation, which would cut its graph: "
                                 "pass t.detach(), or take its gradient inside and return that.")
         return (t.array,), None

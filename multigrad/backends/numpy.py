@@ -41,6 +41,7 @@ def make() -> Backend:
             # NumPy's own have every parameter of the standard since 2.1, at half the time of the wrappers.
             **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "full", "ones", "ones_like", "zeros", "zeros_like")},
             "astype": astype,
+            "getitem": getitem,
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),  # 1.5 us without; rules ask it all the time
             "scatter_add": scatter_add,
             "setitem": setitem,
@@ -163,6 +164,14 @@ def pow(x1: Any, x2: Any, /) -> Any:
     if x2 == 4 and type(x1) is np.ndarray and x1.dtype.kind in "fc" and x1.dtype.itemsize > 2:
         return np.square(x1 * x1)
     return x1**x2
+
+
+def getitem(x: Any, /, key: Any) -> Any:
+    """`x[key]`, of no dimensions too as an array on the memory of x, where NumPy gives a scalar that does not follow it."""
+    found = x[key]
+    if type(found) is np.ndarray or isinstance(x, np.generic):
+        return found
+    return x[(*key, ...)] if type(key) is tuple else x[key, ...]
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import GradientError
 from . import grad_mode
+from .dispatch import innermost
 from .graph import FREED, AccumulateGrad, MultiNode, Node, Pick, check_versions, last_write, tick
 from .hooks import run_hooks, run_post_accumulate
 from .level import Layer
@@ -240,15 +241,18 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
         else:
             g = box[0]
             given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
-            if before is None:
-                cell.grad = given
-            elif p.create:
-                cell.grad = before + given
-            else:
-                with grad_mode.no_grad():
-                    cell.grad = before + given
+            keepable(leaf, given)
+            cell.grad = given if before is None else before + given  # recorded only where the pass is, see run_pass
     if node.extra.post_accumulate:
         run_post_accumulate(node, leaf)
+
+
+def keepable(holder: Tensor, value: Any) -> None:
+    """Raise if `value` must not be kept by `holder`: a tracer by a Tensor from outside its trace. Immutable libraries' `own` knows."""
+    host = holder._elem.host
+    x = innermost(value)
+    if not host.mutable and not isinstance(x, Layer):
+        host.own(host.xp, x, innermost(holder))
 
 
 def _plain(array: Any, leaf: Tensor) -> Tensor:
@@ -265,9 +269,10 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
 
 def _add_in_place(before: Tensor, g: Any) -> None:
     before._check()
+    host = before._elem.host
     total = before._array
     total += g
-    before._array = total
+    before._array = total if host.mutable else host.own(host.xp, total, before._array)
     before._cell.append(tick())
     last_write[0] = before._cell[-1]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import GradientError
 from ..registry import Op
+from .backward import keepable
 from .dispatch import accepts, innermost, recording_at
 from .graph import AccumulateGrad, Extra, extra, flat_cells, last_write, tick
 from .level import Layer
@@ -26,8 +27,8 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = recording_at(t)
-    _allow(t, recording, op.name)
     grads = recording and (t._node is not None or any(isinstance(x, Tensor) and x._node is not None for x in others))
+    _allow(t, recording, grads, op.name)
     if direct is not None and not grads and type(t) is not LayeredTensor and t._elem.host.mutable:
         raw = _direct_operands(t, others)
         if raw is not None:
@@ -77,8 +78,8 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     return None if isinstance(t._array, t._elem.host.scalars) else found
 
 
-def _allow(t: Tensor, recording: bool, name: str) -> None:
-    """Refuse what PyTorch refuses, and writes through views that have a history."""
+def _allow(t: Tensor, recording: bool, grads: bool, name: str) -> None:
+    """Refuse what PyTorch refuses, and writes through views that would have to be recorded."""
     t._check()
     if recording and type(t._node) is AccumulateGrad:
         what = "a view of a leaf Variable" if name == "setitem" else "a leaf Variable"
@@ -89,13 +90,15 @@ def _allow(t: Tensor, recording: bool, name: str) -> None:
             root = root._base
         if recording and type(root._node) is AccumulateGrad:
             raise GradientError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        constant = t._node is None and root._node is None and not recording
-        if constant and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
-            return
+        recorded = grads or (recording and root._node is not None)
+        if not recorded and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
+            return  # the memory shows it, and no history has to
         raise GradientError(f"{name}: writing through a view is not supported yet, because its base (shape {tuple(root.shape)}) and their "
-                            "histories would have to follow. Write to the base by index, as in base[key] = value, or work on a clone() of the view.")
+                            "histories would have to follow. Write base[key] = base[key] + value instead of base[key] += value, "
+                            "or work on a clone() of the view.")
     if type(t) is LayeredTensor and t._born is not None:
-        raise GradientError(f"{name}: writing through a view is not supported inside a transformation. Work on a clone() of it.")
+        raise GradientError(f"{name}: writing through a view is not supported inside a transformation. Write base[key] = base[key] + value instead "
+                            "of base[key] += value, or work on a clone() of the view.")
 
 
 def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
@@ -112,6 +115,8 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     host = t._elem.host
     if host.mutable and not isinstance(array, Layer) and not isinstance(t._array, Layer):
         array = _write(t, array, name)
+    elif not host.mutable:
+        keepable(t, array)
     t._array = array
     if type(t) is View and t._detached:
         _refuse_view_base(t._base, name)
@@ -204,7 +209,8 @@ DIRECT: dict[str, Callable[..., Any]] = {
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
     recording = recording_at(t)
-    _allow(t, recording, "setitem")
+    grads = recording and (t._node is not None or (isinstance(value, Tensor) and value._node is not None))
+    _allow(t, recording, grads, "setitem")
     if not accepts(value) or value is None:
         raise TypeError(f"setitem: the value must be an array or a Python scalar, not {type(value).__name__}")
     if isinstance(value, Tensor) and value._node is not None and recording and not t._elem.floating:
@@ -212,7 +218,6 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     if (not isinstance(value, Layer) and hasattr(value, "dtype") and element_of(value).complex and not t._elem.complex) or \
             (isinstance(value, Tensor) and value._elem.complex and not t._elem.complex):
         raise RuntimeError(f"result type {getattr(value, 'dtype', 'complex')} can't be cast to the desired output type {t.dtype}")
-    grads = recording and (t._node is not None or (isinstance(value, Tensor) and value._node is not None))
     plain = type(t) is not LayeredTensor and not (isinstance(value, Layer) and value._level > t._level)
     if plain and not grads and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
         raw = innermost(value)

@@ -196,6 +196,9 @@ class Tensor(Leaving):
         if value._elem is not self._elem:
             raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype}' (backend {value._elem.host.name!r}) to a tensor with "
                                f"grad_dtype '{self.dtype}' (backend {self._elem.host.name!r}). Please convert it first.")
+        host = self._elem.host
+        if not host.mutable and not isinstance(value._array, Layer):
+            host.own(host.xp, value._array, self._innermost())  # raises for a tracer from inside a trace
         self._own_cell().grad = value
 
     @grad.deleter

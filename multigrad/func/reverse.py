@@ -40,9 +40,10 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     flat = list(tree.leaves(inputs))
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
-        given = list(tree.leaves(cotangents))
-        if len(given) != len(outs):
-            raise ValueError(f"the pullback of vjp takes {len(outs)} cotangents, in the structure of the output, but got {len(given)}")
+        try:
+            given = list(tree.matched(output, cotangents))
+        except ValueError as error:
+            raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
         seeds = [check_gradient(t, g, i) if _own(t, run) else None for i, (t, g) in enumerate(zip(outs, given, strict=True))]
         grads = iter(_differentiate(outs, seeds, flat, run, keep=True))
         return tuple(tree.replaced(lambda _: _result(next(grads), raw), p) for p in primals)
@@ -60,7 +61,9 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be nested
     dictionaries, lists and tuples, and the gradients have their structure. As jax.value_and_grad.
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums) if isinstance(argnums, (tuple, list)) else ()
+    if not numbers or not all(type(i) is int for i in numbers):
+        raise TypeError(f"grad: argnums must be an int or a tuple of ints, not {argnums!r}")
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -71,6 +74,8 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
             if not is_array(output) and type(output) not in SCALARS:
                 raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
                                 "Return (value, aux) and pass has_aux=True to return more.")
+        if is_array(output) and not element_of(output).floating:
+            raise TypeError(f"grad: the function must return one real scalar, but its result has dtype {element_of(output).dtype}")
         value = seed(output) if isinstance(output, LayeredTensor) else None
         if value is None and prod(getattr(output, "shape", ())) != 1:
             raise GradientError(NOT_SCALAR)

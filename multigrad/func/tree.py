@@ -27,3 +27,29 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, (list, tuple)):
         return type(tree)(replaced(function, value) for value in tree)
     return None if tree is None else function(tree)
+
+
+def matched(tree: Any, given: Any, path: str = "") -> Iterator[Any]:
+    """The leaves of `given` in the order of those of `tree`. Raises ValueError where the structures differ."""
+    if isinstance(tree, dict):
+        if not isinstance(given, dict) or set(given) != set(tree):
+            raise ValueError(f"expected a dictionary with the keys {sorted(map(str, tree))}{_at(path)}, got {_shown(given)}")
+        for key, value in tree.items():
+            yield from matched(value, given[key], f"{path}[{key!r}]")
+    elif isinstance(tree, (list, tuple)):
+        if not isinstance(given, (list, tuple)) or len(given) != len(tree):
+            raise ValueError(f"expected a {type(tree).__name__} of {len(tree)}{_at(path)}, got {_shown(given)}")
+        for i, value in enumerate(tree):
+            yield from matched(value, given[i], f"{path}[{i}]")
+    elif tree is not None:
+        if given is None or isinstance(given, (dict, list, tuple)):
+            raise ValueError(f"expected an array{_at(path)}, got {_shown(given)}")
+        yield given
+
+
+def _at(path: str) -> str:
+    return f" at {path}" if path else ""
+
+
+def _shown(given: Any) -> str:
+    return f"{type(given).__name__} of {len(given)}" if isinstance(given, (dict, list, tuple)) else type(given).__name__
