@@ -102,3 +102,7 @@ def __getattr__(name: str) -> Any:
         return _lookup(name)
     except AttributeError:
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *dir(default_host().bound)})

@@ -153,14 +153,9 @@ def _unwrapped(x: Any) -> Any:
         if isinstance(x, Tensor):
             x._check()
             if x._node is not None:
-                raise element_error(x)
+                raise TypeError("a function that takes no gradient got a Tensor that requires grad; detach() it first")
         return dispatch.innermost(x)
     return x
-
-
-def element_error(x: Tensor) -> Exception:
-    """The error for a Tensor that requires grad where its gradient would be lost."""
-    return TypeError("this function takes no gradient; detach() the Tensor that requires grad first")
 
 
 # Tensor's operators and methods
@@ -240,25 +235,29 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
     if kind is int or kind is slice or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
-    found = dispatch.general(OPS["getitem"], (self, _key(key)))
+    found = dispatch.general(OPS["getitem"], (self, _key(key, self._elem.host)))
     return found
 
 
-def _key(key: Any) -> Any:
+def _key(key: Any, host: Host) -> Any:
     """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are Python's."""
     if isinstance(key, list):
-        return convert.asarray(key)
+        return convert.asarray(key, backend=host.name)
     kind = type(key)
     if kind is not bool and issubclass(kind, Integral):
         return index(key)
     if kind is tuple:
-        return tuple(_key(k) for k in key)
+        return tuple(_key(k, host) for k in key)
+    if kind is not slice and key is not None and key is not Ellipsis:
+        other = key._elem.host if isinstance(key, Layer) else element.host_of(key)
+        if other is not None and other is not host:
+            raise element.mixed("indexing", host, other)
     return key
 
 
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
     op = OPS["setitem"]
-    inplace.set_item(op, function_of(op), self, _key(key), value)
+    inplace.set_item(op, function_of(op), self, _key(key, self._elem.host), value)
 
 
 def _fast_getitem(self: Tensor, key: Any) -> Any:

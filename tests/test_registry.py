@@ -139,6 +139,21 @@ def values_const(xp):
     return xp.ones((1,), dtype=xp.float64)
 
 
+class TestWrongResults:
+    def test_none(self, xp):
+        linear("t.forgot(x, /)", x=lambda xp, g: None, forward=lambda xp, x: x * 1)
+        with pytest.raises(RuntimeError, match="a derivative rule of the operation 't.forgot' returned None; it must return the gradient"):
+            xp.t.forgot(leaf(xp, [1.0])).backward()
+
+    def test_no_array_and_wrong_shape(self, xp):
+        linear("t.number(x, /)", x=lambda xp, g: 1.0, forward=lambda xp, x: x * 1)
+        with pytest.raises(RuntimeError, match="a derivative rule returned float; it must return an array of the shape of its argument"):
+            xp.t.number(leaf(xp, [1.0])).backward()
+        linear("t.twice(x, /)", x=lambda xp, g: xp.concat([g, g]), forward=lambda xp, x: x * 1)
+        with pytest.raises(RuntimeError, match=r"returned a gradient of shape \(6,\) for an argument of shape \(3,\)"):
+            xp.sum(xp.t.twice(leaf(xp, [1.0, 2.0, 3.0]))).backward()
+
+
 class TestPlans:
     def plan(self, name, *needs):
         return set(rules.pullback(registry.OPS[name], needs, False, False).plan)
@@ -174,7 +189,9 @@ class TestPlans:
                x=lambda xp, g_double, g_square, x: (0 if g_double is None else 2 * g_double) + (0 if g_square is None else 2 * x * g_square),
                jvp=lambda xp, t, x: (2 * t, 2 * x * t))
         x = leaf(xp, [3.0])
-        d, s = xp.t.polar(x)
+        result = xp.t.polar(x)
+        d, s = result
+        assert result.double is d and result.square is s
         assert d.grad_fn is s.grad_fn and (d.output_nr, s.output_nr) == (0, 1)
         (g,) = mg.autograd.grad(xp.sum(s), x, retain_graph=True)
         np.testing.assert_allclose(values(g), [6])
@@ -187,7 +204,7 @@ class TestPlans:
         composite("t.cube(x, /)", lambda xp, x: x * x * x)
         multilinear("t.dot(x, y, /)", x=lambda xp, g, y: g * y, y=lambda xp, g, x: g * x, forward=lambda xp, x, y: xp.sum(x * y))
         x = leaf(xp, [1.0, 2.0])
-        xp.t.dot(xp.t.cube(x), values_const(xp)).backward()
+        xp.t.dot(xp.t.cube(x), xp.ones(2, dtype=xp.float64)).backward()
         np.testing.assert_allclose(values(x.grad), [3, 12])
         host = x._elem.host
         a, b = x.array, (x * 2).detach().array

@@ -208,6 +208,10 @@ class TestLeaving:
         assert repr(x.detach()) == "Tensor(array([1., 2.]))"
         assert "backend='strict'" in repr(mg.namespace("strict").ones(2))
 
+    def test_format(self, xp):
+        loss = xp.sum(xp.ones(2, dtype=xp.float64, requires_grad=True)) / 3
+        assert f"{loss:.4f}" == "0.6667" and "Tensor(" in f"{loss}"
+
     def test_deepcopy_and_pickle(self, xp):
         x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
         xp.sum(x * x).backward()
@@ -290,6 +294,14 @@ class TestOperators:
             with pytest.raises(TypeError, match="got arrays of two backends"):
                 mg.where(mg.namespace("strict").asarray([True, False]), x, 0.0)
 
+    def test_an_index_of_another_library(self):
+        x, other = mg.asarray(np.ones(3)), mg.namespace("strict").asarray([0])
+        for key in (other, other.array, (other.array,)):
+            with pytest.raises(TypeError, match="indexing: got arrays of two backends, 'numpy' and 'strict'"):
+                x[key]
+            with pytest.raises(TypeError, match="indexing: got arrays of two backends"):
+                x[key] = 1.0
+
     def test_methods_of_the_table(self, xp):
         x = xp.asarray(np.array([[1.0, 2.0], [3.0, 4.0]]), requires_grad=True)
         assert x.sum().shape == () and x.sum(axis=0).shape == (2,) and x.mean(axis=1, keepdims=True).shape == (2, 1)
@@ -344,6 +356,10 @@ def test_namespace_of_a_tensor(backend, xp):
     assert t.__array_namespace__() is xp and mg.namespace(t) is xp and mg.namespace(t.array) is xp
     assert xp.__name__ == f"multigrad.{backend}" and xp.__array_api_version__ == "2025.12"
     assert pickle.loads(pickle.dumps(xp)) is xp
+    assert t.__array_namespace__(api_version="2024.12") is xp
+    with pytest.raises(ValueError, match="unsupported version of the Array API standard: '1999.12'"):
+        t.__array_namespace__(api_version="1999.12")
+    assert {"sum", "float32", "special", "asarray"} <= set(dir(mg))
     special = pytest.importorskip("multigrad_special") and xp.special
     assert pickle.loads(pickle.dumps(special)) is special
     with pytest.raises(AttributeError, match="has no 'nonesuch'"):

@@ -149,7 +149,7 @@ def _import(point: EntryPoint, distribution: str, version: str) -> Plugin:
     before = dict(registry.OPS)
     try:
         plugin.module = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _restore(before)
         plugin.fail(f"{plugin.origin} could not be imported: {type(error).__name__}: {error}", error)
         return plugin
@@ -196,7 +196,7 @@ def call(plugin: Plugin, hook: str) -> Any:
     others = [p for p in _manager.get_plugins() if p is not plugin.module]
     try:
         results = _manager.subset_hook_caller(hook, others)()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         plugin.fail(f"{plugin.origin} failed in {hook}: {type(error).__name__}: {error}", error)
         return None
     if not results:
@@ -217,7 +217,7 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
     except TypeError:
         plugin.fail(f"{plugin.origin} returned {result!r} from {hook}: return a list of {kind.__name__}.")
         return []
-    except Exception as error:  # a hook may be a generator
+    except (Exception, SystemExit) as error:  # a hook may be a generator
         plugin.fail(f"{plugin.origin} failed in {hook}: {type(error).__name__}: {error}", error)
         return []
     for item in listed:

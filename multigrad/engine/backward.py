@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..errors import GradientError
+from ..registry import Rule
 from . import grad_mode
 from .dispatch import innermost
 from .graph import FREED, AccumulateGrad, MultiNode, Node, Pick, check_versions, last_write, tick
@@ -106,6 +107,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         parents = node.next
         if rule.single:
             if found is None or (needed is not None and parents not in needed):
+                if found is None:
+                    refuse_none(rule)
                 node = None
                 continue
             node, g = parents, found
@@ -113,6 +116,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             node = None  # the youngest parent, which may be the next to run
             for parent, gradient in zip(parents, found):  # one each, by construction
                 if gradient is None or (needed is not None and parent not in needed):
+                    if gradient is None:
+                        refuse_none(rule)
                     continue
                 if node is None:
                     node, g = parent, gradient
@@ -130,6 +135,13 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if heap and node.seq <= -heap[0][0]:
             deliver(node, g)
             node = None
+
+
+def refuse_none(rule: Any) -> None:
+    """None stands for a zero gradient in a joint rule and for an output that was not used; elsewhere a `return` was forgotten."""
+    op = rule.op
+    if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
+        raise GradientError(f"a derivative rule of the operation {op.name!r} returned None; it must return the gradient")
 
 
 def _special(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> tuple[Any, bool]:

@@ -211,7 +211,7 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
     tensors = [wrap_like(top, x, base) if is_array(x) else x for x, base in zip(outs, _bases(op, values, len(outs)), strict=True)]
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
         _attach(op, needs, inner, edges, cells, ans, tensors)
-    return _same_structure(ans, tensors)
+    return _named(op, _same_structure(ans, tensors))
 
 
 def _bases(op: Op, values: Sequence[Any], n: int) -> Sequence[Any]:
@@ -341,7 +341,7 @@ def wrap_result(op: Op, ans: Any) -> Any:
     """Wrap what a library returned in constant Tensors, as a user's own call expects."""
     if op.outputs == ():
         return wrap_new(ans) if is_array(ans) else ans
-    return _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans])
+    return _named(op, _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))
 
 
 def _same_structure(ans: Any, parts: list[Any]) -> Any:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
 class Leaving(Surface):
     """The part of Tensor that turns it into something else."""
 
@@ -34,8 +37,8 @@ class Leaving(Surface):
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The differentiable Array API namespace of this Tensor's backend."""
-        if api_version is not None and not isinstance(api_version, str):
-            raise ValueError(f"api_version must be a string such as '2025.12', not {api_version!r}")
+        if api_version is not None and api_version not in VERSIONS:
+            raise ValueError(f"unsupported version of the Array API standard: {api_version!r}; supported are {', '.join(VERSIONS)}")
         return self._elem.host.bound
 
     def _refuse(self, what: str, fix: str) -> None:
@@ -84,6 +87,10 @@ class Leaving(Surface):
         """The values as nested lists of Python scalars."""
         self._check()
         return _nested(self._elem.host.xp, self._innermost(), self._python)
+
+    def __format__(self, spec: str) -> str:
+        """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as its repr."""
+        return format(self.item(), spec) if spec and not self.shape else object.__format__(self, spec)
 
     def _cast(self, kind: type) -> Any:
         self._check()

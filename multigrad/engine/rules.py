@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NoReturn
 
-from ..errors import MissingRuleError
+from ..errors import GradientError, MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
 from .element import SCALARS, host_of
 
@@ -42,7 +42,13 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any
     """Give a gradient the shape and the dtype of the argument it belongs to."""
     if g is None:
         return None
-    if g.shape != shape:
+    try:
+        given = g.shape
+    except AttributeError:
+        raise GradientError(f"a derivative rule returned {type(g).__name__}; it must return an array of the shape of its argument, {shape}") from None
+    if given != shape:
+        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
+            raise GradientError(f"a derivative rule returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
         g = unbroadcast(xp, g, shape)
     if g.dtype != dtype:
         if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
@@ -57,12 +63,10 @@ def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     extra = len(g.shape) - len(shape)
     if extra == 1 and g.shape[1:] == shape:  # a bias
         return xp.sum(g, axis=0, dtype=g.dtype)
-    if extra < 0:
-        return xp.broadcast_to(g, shape)
     axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
     if axes:
         g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
-    return g if g.shape == shape else xp.reshape(g, shape) if extra else xp.broadcast_to(g, shape)
+    return g if g.shape == shape else xp.reshape(g, shape)
 
 
 @cache
