@@ -77,7 +77,7 @@ class Op:
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
     batching: Any  # "elementwise", "axis", "leading", a function, or None: a loop
-    view: bool  # whether the output may share memory with the first argument
+    view: Any  # whether the output may share memory with the first argument: a bool, or a function of all arguments that says so
     operator: str  # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
     # What carries it out. None: the library's function of that name. A function (xp, *arguments): that, on every backend. A dictionary
     # {backend: function or "module:name"}: that on these; under "*" what serves where the library has no function of that name.
@@ -120,7 +120,7 @@ def elementwise(signature: str, /, *, doc: str = "", operator: str = "", forward
 
 
 def linear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
-           outputs: Iterable[str] | None = (), batching: Any = None, view: bool = False, keep: Any = None,
+           outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
            override: bool = False, **vjps: Any) -> Op:
     """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents."""
     return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp,
@@ -135,7 +135,7 @@ def multilinear(signature: str, /, *, doc: str = "", operator: str = "", forward
 
 
 def define(signature: str, /, *, jvp: Any = None, vjp: Any = None, doc: str = "", operator: str = "", forward: Any = None,
-           chapter: str = "", outputs: Iterable[str] | None = (), batching: Any = None, view: bool = False, keep: Any = None,
+           chapter: str = "", outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
            override: bool = False, **vjps: Any) -> Op:
     """Declare an operation whose vjp and jvp are written out.
 
@@ -164,7 +164,7 @@ def composite(signature: str, /, forward: Callable[..., Any], *, doc: str = "", 
 
 
 def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, override: bool, chapter: str, vjp: Any = None,
-             jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: bool = False, keep: Any = None,
+             jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
              vjps: Mapping[str, Any] | None = None) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
     name, signature, roles = parse(text)

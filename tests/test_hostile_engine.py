@@ -14,7 +14,8 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import autograd, func, registry
-from multigrad.engine import dispatch
+from multigrad.engine import fast
+from multigrad.engine.graph import Node
 from multigrad.errors import GradientError
 
 
@@ -321,17 +322,19 @@ class TestThreads:
 # ----- Random programs: the hot path, taken from the second call on, does what the general path does -----
 
 STEPS = [
-    lambda a, b: mg.add(a, b), lambda a, b: mg.multiply(a, b), lambda a, b: mg.subtract(a, 0.5), lambda a, b: mg.divide(a, mg.add(mg.square(b), 3)),
+    lambda a, b: mg.add(a, b), lambda a, b: mg.multiply(a, b), lambda a, b: mg.subtract(a, 0.5),
+    lambda a, b: mg.divide(a, mg.add(mg.square(b), 3)),
     lambda a, b: mg.tanh(a), lambda a, b: mg.pow(mg.add(mg.square(a), 1), 0.5), lambda a, b: mg.pow(2.0, mg.multiply(a, 0.1)),
     lambda a, b: mg.sum(a, axis=-1, keepdims=True) if a.ndim else a, lambda a, b: mg.matrix_transpose(a) if a.ndim > 1 else a,
-    lambda a, b: mg.where(mg.greater(a, 0.1), a, 0.0), lambda a, b: a.detach(), lambda a, b: mg.reshape(a, a.shape), lambda a, b: mg.maximum(a, 0.25),
+    lambda a, b: mg.where(mg.greater(a, 0.1), a, 0.0), lambda a, b: a.detach(), lambda a, b: mg.reshape(a, a.shape),
+    lambda a, b: mg.maximum(a, 0.25),
 ]
 
 
 def run_program(seed, dtype):
     r = random.Random(seed)
     data = np.random.default_rng(seed)
-    shape = r.choice([(), (3,), (3, 3), (0, 3)])
+    shape = r.choice([(), (3,), (3, 3), (0, 0)])
     leaves = [mg.asarray(np.asarray(data.normal(size=shape), dtype=dtype), requires_grad=r.random() < 0.8) for _ in range(2)]
     found = list(leaves)
     for _ in range(8):
@@ -348,38 +351,33 @@ def run_program(seed, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_hot_path_agrees_with_general_path(dtype, monkeypatch):
-    from multigrad.engine import fast
-
+def test_hot_path_agrees_with_general_path(dtype):
+    for seed in range(60):
+        run_program(seed, dtype)  # learns
     quick = [run_program(seed, dtype) for seed in range(60)]
-    monkeypatch.setattr(fast.Plan, "__init__", None)
-    general = dispatch.general
-    fast.forget()
-    monkeypatch.setattr(dict, "get", dict.get, raising=False) if False else None
-    for plans in fast._caches:
-        plans.clear()
-    monkeypatch.undo()
-    assert general is dispatch.general
-    fast.forget()
-    for seed, before in enumerate(quick):
+    try:
+        for plans in fast._caches:
+            plans.update(dict.fromkeys(plans, False))
+        slow = [run_program(seed, dtype) for seed in range(60)]
+    finally:
         fast.forget()
-        for a, b in zip(before, run_program(seed, dtype), strict=True):
+    for one, other in zip(quick, slow, strict=True):
+        for a, b in zip(one, other, strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape
-            np.testing.assert_allclose(a, b, rtol=2e-5 if dtype is np.float32 else 1e-12, equal_nan=True)
+            np.testing.assert_allclose(a, b, rtol=2e-5 if dtype is np.float32 else 1e-12, atol=1e-12, equal_nan=True)
 
 
 def test_programs_leave_no_cycles():
+    def alive():
+        return sum(isinstance(o, (mg.Tensor, Node)) for o in gc.get_objects())
+
     run_program(1, np.float64)
     gc.collect()
     gc.disable()
     try:
+        before = alive()
         for seed in range(30):
             run_program(seed, np.float64)
-        engine = [o for o in gc.get_objects() if isinstance(o, (mg.Tensor, autograd.graph.Node if hasattr(autograd, "graph") else mg.Tensor))]
-        before = len(engine)
-        del engine
-        gc.collect()
-        after = len([o for o in gc.get_objects() if isinstance(o, mg.Tensor)])
-        assert before == after
+        assert alive() == before
     finally:
         gc.enable()

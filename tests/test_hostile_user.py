@@ -41,6 +41,39 @@ def test_accumulation_in_place_is_a_write() -> None:
         y.backward()
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_recorded_pass_adds_to_the_gradient_by_a_new_tensor() -> None:
+    x = leaf([1.0, 2.0])
+    (x * x).sum().backward()
+    before = x.grad
+    (x**3).sum().backward(create_graph=True)
+    assert x.grad is not None and x.grad is not before and x.grad.requires_grad
+    np.testing.assert_allclose(x.grad.detach().array, [5.0, 16.0])
+    x.grad = None  # the graph of the gradient holds it: a cycle
+
+
+def test_a_saved_output_of_the_general_path_is_checked() -> None:
+    """A raw operand sends the operation past the hot path, which has its own way of noting what is saved."""
+    y = mg.hypot(leaf([3.0, 4.0]), np.asarray([4.0, 3.0]))
+    y += 1.0
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.sum().backward()
+
+
+def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:
+    """Its hooks do not run, and what it saved is still there."""
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    seen: list[mg.Tensor] = []
+    w.register_hook(seen.append)
+    other = (w * 2.0).sin().sum()
+    (g,) = mg.autograd.grad([(x * x).sum(), other], x)
+    np.testing.assert_array_equal(g.array, [2.0, 4.0])
+    assert not seen and w.grad is None
+    other.backward()
+    assert len(seen) == 1 and w.grad is not None
+    np.testing.assert_allclose(w.grad.array, 2 * np.cos([6.0, 8.0]))
+
+
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_tangents_at_ties_are_the_adjoint_of_the_gradients(name: str, keepdims: bool) -> None:

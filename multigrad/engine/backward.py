@@ -254,7 +254,10 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
             g = box[0]
             given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
             keepable(leaf, given)
-            cell.grad = given if before is None else before + given  # recorded only where the pass is, see run_pass
+            if before is not None:
+                cell.grad = before + given  # recorded only where the pass is, see run_pass
+            else:
+                cell.grad = given.clone() if type(given) is not LayeredTensor else given  # later gradients are added to it in place
     if node.extra.post_accumulate:
         run_post_accumulate(node, leaf)
 

@@ -179,5 +179,6 @@ def declare() -> None:
     linear("to_backend(x, /, backend, source)", forward=_to_backend_forward, doc="The array in another library.",
            x=lambda xp, g, backend, source: xp.to_backend(g, source, backend), chapter="conversion")
     linear("to_device(x, device: plain, /, *, stream=None)", forward=_to_device_forward, doc="The array on another device.",
-           x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion", view=True)
+           x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion",
+           view=lambda x, device, stream: device == x.device)
 

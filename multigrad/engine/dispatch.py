@@ -22,7 +22,8 @@ from .tensor import LayeredTensor, Tensor, View, wrap, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
-    """Run `op` on any mixture of raw arrays, Python scalars and layers."""
+    """Run `op` on any mixture of raw arrays, Python scalars and layers. A function held from before an override runs the new one."""
+    op = registry.OPS.get(op.name, op)
     top = _highest(op, values)
     if top is None:
         return wrap_result(op, run_raw(op, values))
@@ -197,7 +198,7 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
                 raise TypeError(f"{op.name}: the backend {top._elem.host.name!r} returned {type(ans).__name__}, which is none of its arrays, so "
                                 "the gradient would be lost. Its function must return an array.")
             return ans
-        base = values[0] if op.view and (op.name != "getitem" or is_basic_key(values[1])) else None
+        base = values[0] if shows(op, values) else None
         if base is None and not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
         t = wrap_like(top, ans, base)
@@ -216,10 +217,15 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
 
 def _bases(op: Op, values: Sequence[Any], n: int) -> Sequence[Any]:
     """Of which argument each output may be a view: the first, or of a list the one at the output's place."""
-    if not op.view:
+    if not shows(op, values):
         return (None,) * n
     first = values[0]
     return tuple(first) if type(first) is tuple else (first,) * n
+
+
+def shows(op: Op, values: Sequence[Any]) -> bool:
+    """Whether the output of `op` may share memory with the first of these arguments."""
+    return bool(op.view(*values) if callable(op.view) else op.view)
 
 
 def is_basic_key(key: Any) -> bool:

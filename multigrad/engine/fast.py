@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..registry import METADATA, Op, Rule
+from ..registry import METADATA, OPS, Op, Rule
 from . import grad_mode
 from .dispatch import general, operate, raw_function
 from .element import Element
@@ -58,6 +58,8 @@ def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
 
     Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
     """
+    if OPS.get(op.name) is not op:  # this function was held while the operation was replaced
+        return result
     usual = type(result) is (View if op.view else Tensor)  # not the argument itself, say
     if usual and op.name not in elem.host.backend.rules:  # which may keep something else
         out = result._elem
@@ -108,8 +110,9 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
     yield f"def function({_parameters(op, reflected, method)}):"
     arrays = op.arrays
     first = names[: len(arrays)] == list(arrays) and all(op.signature.parameters[a].default is inspect.Parameter.empty for a in arrays)
-    # An indexing key may hold Tensors anywhere, which only the general path takes out; `key_is_plain` says that it does not.
-    hidden = "key" in names and not key_is_plain
+    # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the arguments: the general path sees
+    # to both. `key_is_plain` says that the key is one of integers and slices.
+    hidden = (callable(op.view) or "key" in names) and not key_is_plain
     if first and op.outputs == () and op.kind != "composite" and "arrays" not in op.roles.values() and not hidden:
         dtype = op.signature.parameters.get("dtype")
         if dtype is None or dtype.default is None:

@@ -141,12 +141,13 @@ class AccumulateGrad(Node):
 
 
 class GradCell:
-    """Holds a gradient: of a leaf, or of a Tensor that retains it."""
+    """Holds a gradient: of a leaf, or of a Tensor that retains it, which it knows weakly."""
 
-    __slots__ = ("grad",)
+    __slots__ = ("grad", "holder")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
+        self.holder: weakref.ref[Tensor] | None = None
 
 
 class Extra:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
-from .graph import AccumulateGrad, Node
+from .dispatch import innermost
+from .graph import AccumulateGrad, GradCell, Node
 from .level import Layer
 from .tensor import Tensor, element_of, wrap_at
 
@@ -22,16 +23,18 @@ def run_hooks(node: Node, g: Any, p: Pass) -> Any:
         if result is not None:
             t = _checked(hook, result, t)
     if node.extra.retain is not None:
-        node.extra.retain.grad = _own(t, p)
+        node.extra.retain.grad = _own(t, node.extra.retain, p)
     return t._array if inside and isinstance(t, Tensor) and t._level == p.like._level and not p.create else t
 
 
-def _own(t: Tensor, p: Pass) -> Tensor:
+def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:
     """What retain_grad stores: not the array that is still on its way through the pass."""
-    if p.create or isinstance(t._array, Layer):
+    if isinstance(t._array, Layer):
         return t
+    holder = cell.holder() if cell.holder is not None else None
     host = t._elem.host
-    return wrap_at(t, host.own(host.xp, t._array, t._array))
+    array = host.own(host.xp, t._array, None if holder is None else innermost(holder))
+    return t.clone() if p.create else wrap_at(t, array)
 
 
 def _checked(hook: Any, result: Any, before: Tensor) -> Tensor:

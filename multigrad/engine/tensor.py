@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 from ..errors import GradientError, LeakError
 from . import level
@@ -250,7 +251,8 @@ class Tensor(Leaving):
         if self._node is None:
             raise GradientError("can't retain_grad on Tensor that has requires_grad=False")
         if type(self._node) is not AccumulateGrad:
-            extra(self._node).retain = self._own_cell()
+            cell = extra(self._node).retain = self._own_cell()
+            cell.holder = ref(self)
 
     @property
     def retains_grad(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from ..registry import linear
 from .kernels import index_dtype, is_basic, linear_index, masked_rows, sole_mask, unindex, wrapped
 
-linear("getitem(x, /, key)", view=True, forward=lambda xp, x, key: x[key], doc="The part of `x` selected by `key`: `x[key]`.",
+linear("getitem(x, /, key)", view=lambda x, key: is_basic(key), forward=lambda xp, x, key: x[key], doc="The part of `x` selected by `key`: `x[key]`.",
        x=lambda xp, g, key, x_shape: xp.unindex(g, key, x_shape))
 
 
