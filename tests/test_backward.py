@@ -284,6 +284,13 @@ class TestGrad:
         (g,) = autograd.grad([y, xp.sum(y * 3)], x, [one, None])
         check(g, [8, 16])
 
+    def test_an_output_that_leads_nowhere_keeps_its_graph(self, xp):
+        x, w = leaf(xp, [1.0, 1.0]), leaf(xp, 1.0)
+        other = xp.sin(w)
+        autograd.grad([xp.sum(x * x), other], x)
+        other.backward()
+        check(w.grad, np.cos(1.0))
+
     def test_unused(self, xp):
         x, w = leaf(xp, [1.0]), leaf(xp, [1.0])
         with pytest.raises(RuntimeError, match="Tensor at index 1 appears to not have been used in the graph. Set allow_unused=True"):

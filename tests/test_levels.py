@@ -157,6 +157,11 @@ class TestNesting:
             func.grad(f)(raw(xp, [1.0, 2.0]))
         assert outer.grad is None
 
+    def test_a_tensor_from_outside_is_no_input_inside(self, xp):
+        w = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
+        with pytest.raises(RuntimeError, match="created outside of the running transformation.*Pass it as an argument"):
+            func.grad(lambda x: mg.autograd.grad(xp.sum(w * w * x), w)[0])(raw(xp, [1.0, 2.0]))
+
     def test_operations_over_levels(self, xp):
         def f(x):
             a = xp.concat([x, x * 2])

@@ -296,6 +296,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
     if p.targets is not None and p.needed is None and not p.through:
         p.needed = survey(roots, p.targets)
+        roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
     variable = p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base
     before = variable.get()
     variable.set(p.create)

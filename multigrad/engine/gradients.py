@@ -190,6 +190,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     for t in wanted:
         if t._node is None:
             raise GradientError("One of the differentiated Tensors does not require grad")
+        if t._level < top._level:
+            raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
+                                "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
     keep = create_graph if retain_graph is None else retain_graph
     p = Pass(top, keep, create_graph, {t._node: None for t in wanted if t._node is not None}, others=not only_inputs)
     run_pass(roots, p)
