@@ -77,6 +77,12 @@ class TestOneMemory:
         else:
             assert x.grad is None or np.array_equal(values(x.grad), 2 * before)
 
+    def test_view_of_a_detached_tensor_follows_the_memory(self):
+        y = leaf(mg.namespace("numpy"), [1.0, 2.0, 3.0]) * 1
+        part = y.detach()[0:2]
+        y *= 3
+        check(part * 1, [3, 6])
+
     def test_shallow_copy_is_noticed_or_separate(self):
         x = leaf(mg.namespace("numpy"), [1.0, 2.0])
         loss = mg.sum(x * x)

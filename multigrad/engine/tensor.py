@@ -340,7 +340,7 @@ class View(Tensor):
             host = self._elem.host
             follows = host.mutable and not isinstance(self._array, host.scalars)  # the memory shows the new values
             base: Tensor = self
-            while follows and base._node is None and isinstance(base, View):
+            while follows and base._node is None and isinstance(base, View) and not base._detached:
                 base = base._base
             if not follows or base._node is not None:
                 raise GradientError(STALE)
