@@ -126,7 +126,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def document(config: pytest.Config) -> dict[str, Any]:
     """The results as they are written: the same tests in the same order give the same text, but for what changed."""
     import multigrad
+    from multigrad.namespace import load
     from multigrad.registry import OPS
+
+    load()  # with -n, this process has run no test
 
     return {
         "multigrad": multigrad.__version__,
