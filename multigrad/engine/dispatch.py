@@ -33,7 +33,7 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
 
 
 def _named(op: Op, result: Any) -> Any:
-    """The outputs of a composite operation as a named tuple, where the standard names them."""
+    """Several outputs as a named tuple, where the declaration names them."""
     return result_type(op)(*result) if op.outputs and type(result) is tuple else result
 
 
@@ -258,13 +258,9 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
             t._node = node.pick(i)
 
 
+@cache
 def backend_rules(op: Op, host: Host) -> Any:
     """The rules of `op` with those that the backend gives itself."""
-    return _backend_rules(op, host)
-
-
-@cache
-def _backend_rules(op: Op, host: Host) -> Any:
     given = host.backend.rules[op.name]
     return _Frozen({**dict(op.vjp if not isinstance(op.vjp, registry.Rule) else {}),
                     **{a: registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise") for a, fn in given.items()}})
