@@ -75,6 +75,10 @@ class Namespace:
         """Make a Tensor of this backend, from arrays of any known library too. See multigrad.asarray."""
         return convert.asarray(obj, dtype=dtype, device=device, copy=copy, backend=self._host.name, requires_grad=requires_grad)
 
+    def device_of(self, x: Any) -> Any:
+        """The device on which to make a constant that is to meet `x`, None where the library places it by itself. For rules."""
+        return self._host.device(self._host.xp, dispatch.innermost(x))
+
     def _forget(self) -> None:
         """Drop the functions of a former declaration, also in the namespaces below."""
         for name, value in list(vars(self).items()):

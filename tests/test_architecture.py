@@ -17,7 +17,7 @@ ROOT = Path(mg.__file__).parent
 ALLOWED = {
     "errors": set(),
     "registry": {"errors"},
-    "ops": {"registry"},
+    "ops": {"errors", "registry"},
     "backends": {"errors", "registry"},
     "engine": {"errors", "registry", "backends"},
     "namespace": {"errors", "registry", "backends", "engine", "ops"},

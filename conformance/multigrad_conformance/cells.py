@@ -176,7 +176,7 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
 
 
 def _named(sample: Sample, label: str, short: bool = False) -> Sample:
-    return Sample(label, *sample.args, short=short, needs=sample.needs, **sample.kwargs)
+    return Sample(label, *sample.args, short=short, needs=sample.needs, project=sample.project, finish=sample.finish, **sample.kwargs)
 
 
 def _layout(case: checks.Case, sample: Sample, name: str) -> None:

@@ -15,7 +15,7 @@ from multigrad.engine.rules import array_index
 from multigrad.registry import Op
 
 from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
-from .problem import Problem, inner, is_floating, problem_of, raw_gradients, tensors_of
+from .problem import Problem, along, bare, floating_of, inner, is_floating, problem_of, raw_gradients, tensors_of, widened
 from .sample import Kink, Sample, leaves
 from .target import Target, call
 
@@ -121,7 +121,15 @@ def _assert_outputs(target: Target, out: Any, problem: Problem, sample: Sample, 
         what = problem.op.outputs[i] if problem.op.outputs else f"output {i}"
         if problem.op.outputs:
             assert y is getattr(out, what, y), f"the field {what} is not output {i}"
-        assert_same(target, y, e, w, what, values=sample.values, factor=sample.tolerance, expected_dtype=dtype, raw=raw)
+        assert_same(target, y, e, w, what, values=sample.values and problem.finish is None, factor=sample.tolerance, expected_dtype=dtype, raw=raw)
+    if problem.finish is not None and sample.values:
+        definite = problem.finished(target.xp if raw else target.bound, out)
+        for i, (y, w) in enumerate(zip(*map(_tuple, (definite, problem.wide.finished(bare(), wide))), strict=True)):
+            assert_close(target.numpy(y), w, f"finished output {i}", factor=sample.tolerance, precision=_narrowest(problem))
+
+
+def _tuple(out: Any) -> tuple[Any, ...]:
+    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
 
 def _assert_unchanged(target: Target, raws: Sequence[tuple[Any, Any]]) -> None:
@@ -168,12 +176,14 @@ def jvp(case: Case) -> None:
             values = [_as_array(target, v, ans) if role == "array" else v for role, v in zip(op.roles.values(), values, strict=True)]
         moved = rules.jvp(op, target.xp, values, _tangents(target, problem), ans)
     outs = [(m, y) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True) if y.dtype in _floating(target)]
-    found = []
     for i, (m, y) in enumerate(outs):
         assert m is not None, f"the tangent of output {i} is missing"
         assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
-        found.append(target.numpy(m))
-        assert_close(found[-1], problem.wide.difference_tangents[i], f"tangent {i}", DIFFERENCE, sample.tolerance, _narrowest(problem))
+    found = [target.numpy(m) for m, _ in outs]
+    if problem.finish is not None:
+        found = along(lambda ys: floating_of(problem.finished(bare(), tuple(ys))), [widened(target.numpy(y)) for _, y in outs], found)
+    for i, tangent in enumerate(found):
+        assert_close(tangent, problem.wide.difference_tangents[i], f"tangent {i}", DIFFERENCE, sample.tolerance, _narrowest(problem))
     gradients = [target.numpy(g) for g in raw_gradients(target, problem, [target.raw(x) for x in problem.leaves()],
                                                         [target.raw(g) for g in problem.cotangents])]
     left, right = inner(problem.cotangents, found), inner(problem.tangents, gradients)
@@ -207,7 +217,7 @@ def second(case: Case) -> None:
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     gs = [mg.asarray(target.raw(g), requires_grad=True) for g in problem.cotangents]
     with np.errstate(all="ignore"):
-        outs = tensors_of(call(op, target.function(op), problem.replaced(xs, values)))
+        outs = tensors_of(problem.finished(target.bound, call(op, target.function(op), problem.replaced(xs, values))))
         first = mg.autograd.grad(outs, xs, grad_outputs=gs, create_graph=True)
         kept = [(f, target.raw(v)) for f, v in zip(first, problem.tangents, strict=True) if f.requires_grad]
         found: Sequence[Any] = [None] * (len(xs) + len(gs))
@@ -301,8 +311,7 @@ def layout(case: Case, name: str) -> None:
     store, view = LAYOUTS[name]
     problem = case.problem
     if name == "repeated":  # only two equal rows can be stored once
-        problem = Problem(problem.op, problem.replaced([np.repeat(x[:1], 2, axis=0) if x.ndim else x for x in problem.leaves()]),
-                          problem.names, problem.label)
+        problem = problem.at(problem.replaced([np.repeat(x[:1], 2, axis=0) if x.ndim else x for x in problem.leaves()]))
     raws = [view(target.xp, target.raw(np.array(store(x)))) if x.ndim else target.raw(x) for x in problem.leaves()]
     for raw, x in zip(raws, problem.leaves(), strict=True):
         assert_close(target.numpy(raw), x, "the view itself")

@@ -70,11 +70,17 @@ def write(target: Target) -> None:
         assert_close(target.numpy(x), 2 * X, "the array itself was not written to")
 
 
+def truth(target: Target) -> None:
+    for value in (True, False):
+        found = target.host.backend.kernel("truth")(target.xp, target.raw(np.asarray(value)))
+        assert found is value, f"the truth of {value} is {found}"
+
+
 def synchronize(target: Target) -> None:
     target.host.backend.kernel("synchronize")(target.xp, target.raw(X))
 
 
-CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, write, synchronize)}
+CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, truth, write, synchronize)}
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,7 @@ eps / h) are some 1e-12, so tolerances can be tight. Everything here is computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -37,13 +37,16 @@ def numpy_target() -> Target:
 
 
 class Problem:
-    """An operation with NumPy arguments for all of its parameters, in order."""
+    """An operation with NumPy arguments for all of its parameters, in order. `project` and `finish` are those of the sample."""
 
-    def __init__(self, op: Op, values: Sequence[Any], names: tuple[str, ...], label: str) -> None:
+    def __init__(self, op: Op, values: Sequence[Any], names: tuple[str, ...], label: str,
+                 project: Mapping[str, Callable[[Any], Any]] | None = None, finish: Callable[..., Any] | None = None) -> None:
         self.op = op
         self.values = list(values)
         self.label = label
         self.names = names
+        self.project = project or {}
+        self.finish = finish
         self.places = tuple(self._places(names))
 
     @classmethod
@@ -53,7 +56,7 @@ class Problem:
         bound.apply_defaults()
         values = [mapped(cast, v) for v in bound.arguments.values()]
         names = sample.differentiable if sample.differentiable is not None else differentiable(op, values)
-        return cls(op, values, names, sample.label)
+        return cls(op, values, names, sample.label, sample.project, sample.finish)
 
     def _places(self, names: tuple[str, ...]) -> Iterator[tuple[int, int | None]]:
         index = array_index(self.op)
@@ -75,16 +78,25 @@ class Problem:
             result[i] = a if j is None else type(result[i])((*result[i][:j], a, *result[i][j + 1:]))
         return result
 
+    def at(self, values: Sequence[Any]) -> Problem:
+        """The same problem with other values."""
+        return Problem(self.op, values, self.names, self.label, self.project, self.finish)
+
+    def projected(self, arrays: Sequence[Any]) -> list[Any]:
+        """Arrays to differentiate by, brought to where the function is meant."""
+        names = list(self.op.roles)
+        return [self.project[names[i]](a) if names[i] in self.project else a for (i, _), a in zip(self.places, arrays, strict=True)]
+
     @cached_property
     def wide(self) -> Problem:
         """The same values in float64 and complex128."""
-        return Problem(self.op, [mapped(widened, v) for v in self.values], self.names, self.label)
+        return self.at([mapped(widened, v) for v in self.values])
 
     # ----- what NumPy says -----
 
     def forward(self, arrays: Sequence[Any] | None = None) -> Any:
         """The outputs in NumPy, a tuple for several."""
-        values = self.values if arrays is None else self.replaced(arrays)
+        values = self.values if arrays is None else self.replaced(self.projected(arrays))
         function: Any = bare()
         for part in self.op.name.split("."):
             function = getattr(function, part)
@@ -92,10 +104,21 @@ class Problem:
             out = function(*positional(self.op, values), **named(self.op, values))
         return out if self.op.outputs == () else tuple(out)
 
+    def finished(self, xp: Any, out: Any) -> Any:
+        """What of the outputs has a definite value."""
+        if self.finish is None:
+            return out
+        return self.finish(xp, *(out if isinstance(out, (tuple, list)) else (out,)))
+
+    def results(self, arrays: Sequence[Any] | None = None) -> list[Any]:
+        """What is differentiated, in NumPy: the floating outputs, finished."""
+        with np.errstate(all="ignore"):
+            return floating_of(self.finished(bare(), self.forward(arrays)))
+
     @cached_property
     def outputs(self) -> list[Any]:
         """The floating outputs in NumPy: those that carry gradients."""
-        return floating_of(self.forward())
+        return self.results()
 
     @cached_property
     def cotangents(self) -> list[Any]:
@@ -113,14 +136,14 @@ class Problem:
         leaves = self.leaves()
 
         def loss(k: int, x: Any) -> float:
-            return inner(self.cotangents, floating_of(self.forward([*leaves[:k], x, *leaves[k + 1:]])))
+            return inner(self.cotangents, self.results([*leaves[:k], x, *leaves[k + 1:]]))
 
         return [_gradient(partial(loss, k), leaf) for k, leaf in enumerate(leaves)]
 
     @cached_property
     def difference_tangents(self) -> list[Any]:
         """The derivative of the outputs along the tangents."""
-        return along(lambda arrays: floating_of(self.forward(arrays)), self.leaves(), self.tangents)
+        return along(self.results, self.leaves(), self.tangents)
 
     # ----- what the engine says on NumPy -----
 
@@ -132,7 +155,7 @@ class Problem:
     def difference_second(self) -> list[Any]:
         """The gradient of Re<tangents, gradients> by each leaf: by symmetry the derivative of the gradients along the tangents."""
         def first(arrays: Sequence[Any]) -> list[Any]:
-            return gradients(numpy_target(), Problem(self.op, self.replaced(arrays), self.names, self.label), self.cotangents)
+            return gradients(numpy_target(), self.at(self.replaced(self.projected(arrays))), self.cotangents)
 
         return along(first, self.leaves(), self.tangents)
 
@@ -183,7 +206,7 @@ def raw_gradients(target: Target, problem: Problem, raws: Sequence[Any], cotange
 
     def compute(raws: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         leaves = [mg.asarray(x, requires_grad=True) for x in raws]
-        outs = tensors_of(call(problem.op, function, problem.replaced(leaves, values)))
+        outs = tensors_of(problem.finished(target.bound, call(problem.op, function, problem.replaced(leaves, values))))
         return [g.array for g in mg.autograd.grad(outs, leaves, grad_outputs=list(cotangents))]
 
     with np.errstate(all="ignore"):

@@ -39,10 +39,15 @@ class Sample:
     values          False where only shape and dtype are defined (empty)
     tolerance       a factor on the tolerances, for ill-conditioned values
     checks          which checks to make; None: all that apply
+    project         {parameter: f}, where the function is meant of f(argument) only, as that of a Hermitian matrix of which a library
+                    reads one triangle; f takes and gives a NumPy array. The derivatives must be those of the function after f
+    finish          f(xp, *outputs), an array or a tuple: what of the outputs has a definite value, where they have a choice (the
+                    phases of eigenvectors). Values and derivatives are compared after it
     """
 
     def __init__(self, label: str, /, *args: Any, differentiable: tuple[str, ...] | None = None, short: bool | None = None,
-                 needs: str = "", values: bool = True, tolerance: float = 1.0, checks: tuple[str, ...] | None = None, **kwargs: Any) -> None:
+                 needs: str = "", values: bool = True, tolerance: float = 1.0, checks: tuple[str, ...] | None = None,
+                 project: Mapping[str, Callable[[Any], Any]] | None = None, finish: Callable[..., Any] | None = None, **kwargs: Any) -> None:
         self.label = label
         self.args = args
         self.kwargs = kwargs
@@ -52,6 +57,8 @@ class Sample:
         self.values = values
         self.tolerance = tolerance
         self.checks = checks
+        self.project = project or {}
+        self.finish = finish
 
     @property
     def complex(self) -> bool:

@@ -67,7 +67,7 @@ def make() -> Backend:
             "unindex": unindex,
         },
         kernels={"own": own, "place": place, "constant": constant, "device": device, "devices": devices, "write": write,
-                 "synchronize": synchronize},
+                 "synchronize": synchronize, "truth": truth},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
         exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values") | {
             "from_dlpack/forward/real@jit": "a traced array has no memory to export"},
@@ -281,6 +281,10 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
 def write(xp: Any, x: Any, value: Any) -> Any:
     """Arrays cannot change: `value`, placed as `x`, takes its place."""
     return place(xp, value, x)
+
+
+def truth(xp: Any, x: Any) -> bool | None:
+    return None if isinstance(x, jax.core.Tracer) else bool(x)
 
 
 def synchronize(xp: Any, x: Any) -> None:

@@ -58,12 +58,17 @@ def devices(xp: Any) -> tuple[Any, ...]:
     return tuple(xp.__array_namespace_info__().devices())
 
 
+def truth(xp: Any, x: Any) -> bool | None:
+    """Return the value of the 0-d boolean array `x`, None where it is not known (under a trace, or not computed yet)."""
+    return bool(x)
+
+
 def synchronize(xp: Any, x: Any) -> None:
     """Wait until `x` has been computed. A no-op where computation is synchronous."""
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, constant, device, devices, order, write, synchronize)
+    f.__name__: f for f in (own, place, constant, device, devices, order, truth, write, synchronize)
 }
 
 

@@ -41,6 +41,11 @@ class RawNamespace:
         """The device on which to make a constant that is to meet `x`, None where the library places it by itself."""
         return self._backend.kernel("device")(self, x)
 
+    def truth(self, x: Any) -> bool | None:
+        """The value of the 0-d boolean array `x`, None where it is not known."""
+        found: bool | None = self._backend.kernel("truth")(self, x)
+        return found
+
     def _find(self, name: str) -> Any:
         full = self._prefix + name
         found = self._backend.functions.get(full)

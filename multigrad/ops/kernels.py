@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import takewhile
-from math import prod
+from math import nan, prod
 from typing import Any
 
+from ..errors import GradientError
 from ..registry import linear
 
 # ----- What a key means -----
@@ -72,6 +73,21 @@ def index_dtype(xp: Any, device: Any) -> Any:
     """The integer dtype that indices have on a device: its default, since not every device has int64."""
     return xp.arange(0, device=device).dtype
 
+
+# ----- Refusals -----
+
+
+def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
+    """The only form of `refuse`: `xp.truth` knows whether a value can be known."""
+    found = xp.truth(xp.any(bad))
+    if found:
+        raise GradientError(message)
+    return xp.where(bad, nan, x) if found is None else x
+
+
+linear("refuse(x, bad, /, message)", forward=refuse, view=True,
+       doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not known (under a trace), nan there instead.",
+       x=lambda xp, g: g)
 
 # ----- Segment sums -----
 

@@ -161,6 +161,11 @@ def scatter_add(draw: Draw) -> Iterator[Sample]:
     yield Sample("wide rows", draw.real(2, 300), np.asarray([1, 1]), 2, short=False, checks=("forward", "override"))
 
 
+def refuse(draw: Draw) -> Iterator[Sample]:
+    yield Sample("nothing", draw.real(2, 3), np.zeros((2, 3), bool), "never shown")
+    yield Sample("complex", draw.complex(2, 3), np.asarray(False), "never shown")
+
+
 # ----- searching and sets -----
 
 
@@ -199,7 +204,7 @@ def isin(draw: Draw) -> Iterator[Sample]:
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
     table: dict[str, Any] = {f.__name__: f for f in (repeat, broadcast_arrays, broadcast_shapes, meshgrid, getitem, unindex, setitem, take,
-                                                     take_along_axis, scatter_add, where, nonzero, searchsorted, isin)}
+                                                     take_along_axis, scatter_add, refuse, where, nonzero, searchsorted, isin)}
     for name, cases in ARRANGEMENTS.items():
         table[name] = lambda draw, cases=cases: arranged(draw, *cases)
     for name in ("concat", "stack"):
