@@ -26,6 +26,51 @@ def _unit(xp: Any, x: Any, r: Any) -> Any:
     return x / xp.where(r == 0, INF, r)
 
 
+# ----- forms for libraries that have no function of the name: those that came to the standard after its first version -----
+
+
+def _arrays(xp: Any, *values: Any) -> list[Any]:
+    """Python scalars as arrays of the dtype of the others."""
+    like = next(v for v in values if hasattr(v, "dtype"))
+    return [v if hasattr(v, "dtype") else xp.asarray(v, dtype=like.dtype, device=xp.device_of(like)) for v in values]
+
+
+def maximum(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
+    return xp.where((x1 >= x2) | (x1 != x1), x1, x2)
+
+
+def minimum(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
+    return xp.where((x1 <= x2) | (x1 != x1), x1, x2)
+
+
+def clip(xp: Any, x: Any, min: Any, max: Any) -> Any:
+    dtype = x.dtype
+    x = x if min is None else xp.maximum(x, min)
+    x = x if max is None else xp.minimum(x, max)
+    return xp.astype(x, dtype, copy=False)
+
+
+def hypot(xp: Any, x1: Any, x2: Any) -> Any:
+    """larger * sqrt(1 + (smaller / larger)**2), which neither overflows nor vanishes."""
+    x1, x2 = (xp.abs(x) for x in _arrays(xp, x1, x2))
+    larger, smaller = xp.maximum(x1, x2), xp.minimum(x1, x2)
+    ratio = smaller / xp.where((larger == 0) | (xp.isinf(larger)), 1.0, larger)
+    found = larger * xp.sqrt(1 + ratio * ratio)
+    return xp.where(xp.isinf(x1) | xp.isinf(x2), INF, found)
+
+
+def signbit(xp: Any, x: Any) -> Any:
+    """The angle of (-1, x) tells -0.0 from 0.0. The sign of nan it does not know."""
+    return xp.atan2(x, -xp.ones_like(x)) < 0
+
+
+def copysign(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
+    return xp.where(xp.signbit(x1) == xp.signbit(x2), x1, -x1)
+
+
 # ----- arithmetic -----
 
 elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", doc="The sum of each pair of elements.")
@@ -35,7 +80,7 @@ elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2, x2=lambda xp, g, x
             doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and -inf (nan for 0/0).")
 elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.")
 elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.")
-elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), doc="One divided by each element.")
+elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x}, doc="One divided by each element.")
 elementwise("square(x, /)", x=lambda xp, x: 2 * x, doc="The square of each element.")
 elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans), doc="The principal square root of each element. The gradient at 0 is inf.")
 
@@ -127,7 +172,7 @@ def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
 elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
             x2=lambda xp, x1, x2: atan2_partial(xp, -x1, xp.hypot(x1, x2)),
             doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.")
-elementwise("hypot(x1, x2, /)", x1=lambda xp, x1, ans: _unit(xp, x1, ans), x2=lambda xp, x2, ans: _unit(xp, x2, ans),
+elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: _unit(xp, x1, ans), x2=lambda xp, x2, ans: _unit(xp, x2, ans),
             doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where PyTorch gives nan.")
 
 # ----- absolute value, sign, and the parts of complex numbers -----
@@ -163,7 +208,8 @@ linear("real(x, /)", x=lambda xp, g: g, batching="elementwise", view=True, doc="
 linear("imag(x, /)", x=lambda xp, g: g * 1j, batching="elementwise", view=True, doc="The imaginary part of each element.")
 linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise", doc="The complex conjugate of each element.")
 # By ans, not by sign(x2): the sign of -0. counts. Nothing flows to x2, and nothing at x1 = 0.
-elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0, doc="The magnitude of x1 with the sign of x2.")
+elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,
+            forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.")
 
 # ----- selections: gradients are selected, too, since inf times a mask is nan -----
 
@@ -173,9 +219,9 @@ def _share(xp: Any, g: Any, tie: Any, lost: Any) -> Any:
     return xp.where(tie, g / 2, xp.where(lost, 0.0, g))
 
 
-elementwise("maximum(x1, x2, /)", x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
+elementwise("maximum(x1, x2, /)", forward={"*": maximum}, x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1), doc="The larger of each pair of elements. Ties share the gradient.")
-elementwise("minimum(x1, x2, /)", x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
+elementwise("minimum(x1, x2, /)", forward={"*": minimum}, x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1), doc="The smaller of each pair of elements. Ties share the gradient.")
 
 
@@ -197,7 +243,7 @@ def clip_max_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
     return xp.where(x > max if min is None else (x > max) | (min > max), g, 0.0)
 
 
-elementwise("clip(x, /, min: array = None, max: array = None)", x=clip_x_vjp, min=clip_min_vjp, max=clip_max_vjp,
+elementwise("clip(x, /, min: array = None, max: array = None)", x=clip_x_vjp, min=clip_min_vjp, max=clip_max_vjp, forward={"*": clip},
             doc="Each element limited to [min, max]. At a bound the gradient goes to x.")
 
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
@@ -233,4 +279,5 @@ for _signature, _operator, _doc in (
     ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ."),
     ("signbit(x, /)", "", "Whether the sign bit of each element is set."),
 ):
-    nondifferentiable(_signature, operator=_operator, doc=_doc, batching="elementwise")
+    nondifferentiable(_signature, operator=_operator, doc=_doc, batching="elementwise",
+                      forward={"*": signbit} if _signature.startswith("signbit") else None)

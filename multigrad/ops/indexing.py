@@ -139,5 +139,19 @@ def take_along_axis_vjp(xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple
     return xp.moveaxis(xp.reshape(total, (*g.shape[:-1], n)), -1, axis)
 
 
-linear("take_along_axis(x, indices, /, *, axis=-1)", doc="The elements of `x` at `indices`, for each line along the axis its own.",
-       x=take_along_axis_vjp)
+def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
+    """The form for libraries that have none: element j of line b is element b * n + j of all lines in a row."""
+    axis %= len(x.shape)
+    n = x.shape[axis]
+    lines = xp.broadcast_shapes((*x.shape[:axis], 1, *x.shape[axis + 1:]), (*indices.shape[:axis], 1, *indices.shape[axis + 1:]))
+    spread = [xp.broadcast_to(a, (*lines[:axis], a.shape[axis], *lines[axis + 1:])) for a in (x, indices)]
+    x, indices = (xp.moveaxis(a, axis, -1) for a in spread)
+    shape, count = indices.shape, prod(indices.shape[:-1])
+    indices = wrapped(xp, indices, n, index_dtype(xp, xp.device_of(x)))
+    start = xp.expand_dims(xp.arange(count, dtype=indices.dtype, device=xp.device_of(x)) * n, axis=1)
+    place = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
+    return xp.moveaxis(xp.reshape(xp.take(xp.reshape(x, (count * n,)), place, axis=0), shape), -1, axis)
+
+
+linear("take_along_axis(x, indices, /, *, axis=-1)", forward={"*": take_along_axis},
+       doc="The elements of `x` at `indices`, for each line along the axis its own.", x=take_along_axis_vjp)

@@ -19,7 +19,8 @@ def _conj(xp: Any, x: Any) -> Any:
     return xp.conj(x) if is_complex(xp, x.dtype) else x
 
 
-linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g))
+linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g),
+       forward={"*": lambda xp, x: xp.permute_dims(x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2))})
 
 
 def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: Any) -> Any:
@@ -91,5 +92,6 @@ multilinear("tensordot(x1, x2, /, *, axes=2)", doc="Sum of products over pairs o
 
 # The standard allows a negative axis only: it means the same axis of both operands and of their broadcast shape.
 multilinear("vecdot(x1, x2, /, *, axis=-1)", doc="Sum of conj(x1) * x2 along an axis.",
+            forward={"*": lambda xp, x1, x2, axis: xp.sum(_conj(xp, x1) * x2, axis=axis)},
             x1=lambda xp, g, x2, axis: xp.expand_dims(_conj(xp, g), axis=axis) * x2,
             x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)

@@ -9,7 +9,20 @@ from ..registry import linear, nondifferentiable
 
 Shape = tuple[int, ...]
 
-nondifferentiable("broadcast_shapes(*shapes: plain)", doc="The shape that arrays of the given shapes broadcast to.")
+
+def broadcast_shapes(xp: Any, *shapes: Shape) -> Shape:
+    """The form for libraries that have none: axes are aligned at the end, and a length of 1 gives way."""
+    ndim = max(map(len, shapes), default=0)
+    found = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, ndim - len(shape)):
+            if n != 1 and found[i] not in (1, n):
+                raise ValueError(f"broadcast_shapes: the shapes {', '.join(map(str, shapes))} do not fit together")
+            found[i] = found[i] if n == 1 else n
+    return tuple(found)
+
+
+nondifferentiable("broadcast_shapes(*shapes: plain)", forward={"*": broadcast_shapes}, doc="The shape that arrays of the given shapes broadcast to.")
 
 # ----- Shapes -----
 
@@ -47,8 +60,19 @@ def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> A
     return xp.roll(g, -shift if isinstance(shift, int) else tuple(-s for s in shift), axis=axis)
 
 
+def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> Any:
+    """The form for libraries that have none."""
+    ndim = len(x.shape)
+    origins, targets = ([a % ndim for a in ((axes,) if isinstance(axes, int) else axes)] for axes in (source, destination))
+    order = [a for a in range(ndim) if a not in origins]
+    for target, origin in sorted(zip(targets, origins, strict=True)):
+        order.insert(target, origin)
+    return xp.permute_dims(x, tuple(order))
+
+
 linear("permute_dims(x, /, axes)", view=True, doc="Permute the axes.", x=permute_dims_vjp)
-linear("moveaxis(x, source: plain, destination: plain, /)", view=True, doc="Move axes to other positions; the others keep their order.",
+linear("moveaxis(x, source: plain, destination: plain, /)", view=True, forward={"*": moveaxis},
+       doc="Move axes to other positions; the others keep their order.",
        x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source))
 linear("flip(x, /, *, axis=None)", view=True, doc="Reverse the order of elements along axes.",
        x=lambda xp, g, axis: xp.flip(g, axis=axis))
@@ -84,7 +108,8 @@ def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
 linear("concat(arrays: arrays, /, *, axis=0)", doc="Join arrays along an axis; with axis=None, flattened.", arrays=concat_vjp)
 linear("stack(arrays: arrays, /, *, axis=0)", doc="Join arrays along a new axis.",
        arrays=lambda xp, g, axis, needs: [part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)])
-linear("unstack(x, /, *, axis=0)", outputs=None, view=True, doc="Split an array into its parts along an axis.", x=unstack_vjp)
+linear("unstack(x, /, *, axis=0)", outputs=None, view=True, doc="Split an array into its parts along an axis.", x=unstack_vjp,
+       forward={"*": lambda xp, x, axis: tuple(x[(slice(None),) * (axis % len(x.shape)) + (i, ...)] for i in range(x.shape[axis]))})
 
 # ----- Repeating -----
 
@@ -125,8 +150,33 @@ def meshgrid_vjp(xp: Any, g: tuple[Any, ...], indexing: str, arrays_shape: tuple
             for part, own, shape, need in zip(g, order, arrays_shape, needs, strict=True)]
 
 
-linear("repeat(x, repeats, /, *, axis=None)", doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
+def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
+    """The form for libraries that have none: each element gets an axis of its own, or is found by how many come before it."""
+    if axis is None:
+        x, axis = xp.reshape(x, (-1,)), 0
+    axis %= len(x.shape)
+    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
+    if isinstance(repeats, int):
+        copies = xp.broadcast_to(xp.reshape(x, (*before, n, 1, *after)), (*before, n, repeats, *after))
+        return xp.reshape(copies, (*before, n * repeats, *after))
+    ends = xp.cumulative_sum(xp.broadcast_to(repeats, (n,)))
+    places = xp.arange(int(ends[-1]) if n else 0, dtype=ends.dtype, device=xp.device_of(ends))
+    return xp.take(x, xp.searchsorted(ends, places, side="right"), axis=axis)
+
+
+def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
+    """The form for libraries that have none."""
+    ndim = max(len(x.shape), len(repetitions))
+    shape = (1,) * (ndim - len(x.shape)) + tuple(x.shape)
+    copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
+    x = xp.reshape(x, tuple(length for n in shape for length in (1, n)))
+    x = xp.broadcast_to(x, tuple(length for pair in zip(copies, shape, strict=True) for length in pair))
+    return xp.reshape(x, tuple(c * n for c, n in zip(copies, shape, strict=True)))
+
+
+linear("repeat(x, repeats, /, *, axis=None)", forward={"*": repeat},
+       doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
        x=repeat_vjp)
-linear("tile(x, repetitions: plain, /)", doc="Repeat the array as a whole along its axes.", x=tile_vjp)
+linear("tile(x, repetitions: plain, /)", forward={"*": tile}, doc="Repeat the array as a whole along its axes.", x=tile_vjp)
 linear("meshgrid(*arrays, indexing='xy')", outputs=None, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
        arrays=meshgrid_vjp)

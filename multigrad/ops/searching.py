@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..registry import linear, nondifferentiable
+from .kernels import index_dtype
 
 # The gradient is selected, not masked: inf or nan in the branch not taken gives 0 there. The condition gets none.
 linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condition, g, 0.0),
@@ -10,7 +13,27 @@ linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condi
        doc="Elements of x1 where the condition holds, of x2 elsewhere.")
 nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)", doc="The index of the first largest element.")
 nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)", doc="The index of the first smallest element.")
-nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", doc="How many elements are not zero.")
+
+
+def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """The form for libraries that have none."""
+    return xp.sum(xp.astype(x != xp.zeros_like(x), index_dtype(xp, xp.device_of(x))), axis=axis, keepdims=keepdims)
+
+
+nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", forward={"*": count_nonzero}, doc="How many elements are not zero.")
 nondifferentiable("nonzero(x, /)", outputs=None, doc="The indices of the elements that are not zero, an array for each axis.")
+
+
+def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any) -> Any:
+    """The form for libraries that have none: count what lies before each element of x2. O(len(x1) * size of x2)."""
+    if sorter is not None:
+        x1 = xp.take(x1, sorter, axis=0)
+    if not hasattr(x2, "dtype"):
+        x2 = xp.asarray(x2, dtype=x1.dtype, device=xp.device_of(x1))
+    x2 = xp.expand_dims(x2, axis=-1)
+    before = x1 < x2 if side == "left" else x1 <= x2
+    return xp.sum(xp.astype(before, index_dtype(xp, xp.device_of(x1))), axis=-1)
+
+
 nondifferentiable("searchsorted(x1, x2, /, *, side='left', sorter: array = None)",
-                  doc="The indices at which the elements of x2 would be inserted to keep x1 sorted.")
+                  forward={"*": searchsorted}, doc="The indices at which the elements of x2 would be inserted to keep x1 sorted.")

@@ -35,4 +35,15 @@ composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"), do
 composite("unique_inverse(x, /)", unique_inverse, outputs=("values", "inverse_indices"),
           doc="The distinct elements, and the way back to x.")
 composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.")
-nondifferentiable("isin(x1, x2, /, *, invert=False)", doc="Whether each element of x1 occurs in x2.")
+
+
+def isin(xp: Any, x1: Any, x2: Any, invert: bool) -> Any:
+    """The form for libraries that have none: compare every pair. O(size of x1 * size of x2)."""
+    other = xp.reshape(x2, (-1,)) if hasattr(x2, "dtype") else x2
+    if not hasattr(x1, "dtype"):
+        x1 = xp.asarray(x1, dtype=other.dtype, device=xp.device_of(other))
+    found = xp.any(xp.expand_dims(x1, axis=-1) == other, axis=-1)
+    return ~found if invert else found
+
+
+nondifferentiable("isin(x1, x2, /, *, invert=False)", forward={"*": isin}, doc="Whether each element of x1 occurs in x2.")

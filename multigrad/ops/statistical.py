@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from ..registry import define, linear
@@ -226,7 +227,26 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_in
     return xp.concat([xp.zeros_like(ans[_along(len(x.shape), axis, slice(0, 1))]), s], axis=axis)
 
 
+def _scanned(combine: Any, reduction: str) -> Any:
+    """The form of a scan for libraries that have none: doubling, O(n log n) (Hillis and Steele, CACM 29, 1986)."""
+
+    def scan(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+        axis = _scan_axis(axis, len(x.shape))
+        ndim, n = len(x.shape), x.shape[axis]
+        initial = getattr(xp, reduction)(x[_along(ndim, axis, slice(0, 0))], axis=axis, dtype=dtype, keepdims=True)
+        x, step = _as(xp, x, initial.dtype), 1
+        while step < n:
+            head, tail, rest = (x[_along(ndim, axis, part)] for part in (slice(0, step), slice(0, n - step), slice(step, n)))
+            x = xp.concat([head, combine(rest, tail)], axis=axis)
+            step *= 2
+        return xp.concat([initial, x], axis=axis) if include_initial else x
+
+    return scan
+
+
 linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)", x=cumulative_sum_vjp,
+       forward={"*": _scanned(operator.add, "sum")},
        doc="The sums of the elements up to each one, along an axis.")
 define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)", x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
+       forward={"*": _scanned(operator.mul, "prod")},
        doc="The products of the elements up to each one, along an axis.")
