@@ -37,7 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     backends.set_defaults(run=_backends)
 
     ops = commands.add_parser("ops", help="the known operations and how each is differentiated",
-                              description="List the operations: those of the standard, of the derivative rules, and of plugins.")
+                              description="List the operations: those of the standard, of the derivative rules, and of plugins. For each: its kind; the "
+                                     "arguments that a gradient can be taken by, with the arrays that the backward pass keeps for it (ans: "
+                                     "the result); its modes; the backends here that have a form of their own; the module that declares it.")
     ops.add_argument("pattern", nargs="?", default="", help="only names that contain this")
     ops.add_argument("--chapter", default="", help="only this chapter of the standard (elementwise, statistical, ...)")
     ops.set_defaults(run=_ops)
@@ -87,17 +89,46 @@ def _ops(options: argparse.Namespace) -> int:
         print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
         return 1
     found.sort(key=lambda op: (op.chapter, op.name))
-    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _differentiable(op), op.module) for op in found]
-    print(table(("chapter", "operation", "kind", "gradient by", "declared in"), rows))
+    usable = _usable_backends()
+    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _keeps(op), _modes(op), _own(op, usable), op.module) for op in found]
+    print(table(("chapter", "operation", "kind", "gradient by: keeps", "modes", "own form on", "declared in"), rows))
     return 0
 
 
-def _differentiable(op: Any) -> str:
-    """The arguments that a gradient can be taken by."""
-    if op.kind == "nondifferentiable":
-        return ""
-    ruled = op.vjp if hasattr(op.vjp, "keys") and op.kind != "composite" else op.arrays
-    return ", ".join(a for a in op.arrays if a in ruled)
+def _keeps(op: Any) -> str:
+    """The arguments that a gradient can be taken by, and which arrays each keeps until the backward pass."""
+    if op.kind == "composite":
+        return ", ".join(op.arrays)
+    return "; ".join(f"{a}: {', '.join(op.kept(a)) or '-'}" for a in op.differentiable)
+
+
+def _modes(op: Any) -> str:
+    """What it can be transformed by: a composite by whatever its parts can."""
+    if op.kind == "composite":
+        return "by its parts"
+    jvp = op.jvp is not None or op.kind in ("elementwise", "linear", "multilinear")
+    return " ".join(mode for mode, has in (("vjp", op.differentiable), ("jvp", op.differentiable and jvp)) if has)
+
+
+def _own(op: Any, usable: Sequence[Any]) -> str:
+    """The backends that carry it out, or differentiate it, in a way of their own."""
+    forms = op.forward if isinstance(op.forward, dict) else {}
+    return " ".join(b.name for b in usable if op.name in b.functions or op.name in b.rules or b.name in forms)
+
+
+def _usable_backends() -> list[Any]:
+    """The backends whose libraries are here and work."""
+    from .backends import discovery
+    from .errors import BackendError
+
+    found = []
+    for line in sorted(discovery.listing(), key=lambda b: b.name):
+        if line.state in ("available", "loaded"):
+            try:
+                found.append(discovery.get(line.name))
+            except BackendError as error:
+                print(f"{line.name}: {error}", file=sys.stderr)
+    return found
 
 
 def _conformance(options: argparse.Namespace) -> int:

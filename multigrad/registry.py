@@ -90,6 +90,21 @@ class Op:
         """The array parameters, lists of arrays included, in order."""
         return tuple(p for p, role in self.roles.items() if role != "plain")
 
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """The array parameters that a gradient can be taken by; of a composite, those that its parts allow."""
+        if self.kind == "nondifferentiable":
+            return ()
+        return tuple(a for a in self.arrays if self.kind == "composite" or isinstance(self.vjp, Rule) or a in self.vjp)
+
+    def kept(self, argument: str) -> tuple[str, ...]:
+        """The arrays that the gradient of an argument keeps alive until the backward pass: arguments and outputs, by name."""
+        if isinstance(self.vjp, Rule):
+            names = (self.vjp.keep or {}).get(argument, self.vjp.keeps)
+        else:
+            names = self.vjp[argument].keeps
+        return tuple(n for n in names if n in self.arrays or n == "ans" or n in (self.outputs or ()))
+
     def __repr__(self) -> str:
         return f"<Op {self.name}{self.signature} {self.kind}>"
 

@@ -18,13 +18,6 @@ STATED = {**{("divide", a): allowed for a, allowed in (("x1", {"x2"}), ("x2", {"
           ("remainder", "x1"): set(), ("take", "x"): {"indices"}, ("take_along_axis", "x"): {"indices"}}
 
 
-def kept(op: Op, argument: str) -> set[str]:
-    """The arrays that the gradient of an argument keeps alive: arguments and outputs, by name."""
-    rule = op.vjp if isinstance(op.vjp, Rule) else op.vjp[argument]
-    names = (rule.keep or {}).get(argument, rule.keeps) if isinstance(op.vjp, Rule) else rule.keeps
-    return {n for n in names if n in op.arrays or n == "ans" or n in (op.outputs or ())}
-
-
 def allowed(op: Op, argument: str) -> set[str] | None:
     """What may be kept, where it is stated."""
     arrays = set(op.arrays)
