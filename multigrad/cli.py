@@ -37,9 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     backends.set_defaults(run=_backends)
 
     ops = commands.add_parser("ops", help="the known operations and how each is differentiated",
-                              description="List the operations: those of the standard, of the derivative rules, and of plugins. For each: its kind; the "
-                                     "arguments that a gradient can be taken by, with the arrays that the backward pass keeps for it (ans: "
-                                     "the result); its modes; the backends here that have a form of their own; the module that declares it.")
+                              description="List the operations: those of the standard, of the derivative rules, and of plugins. For each: its "
+                                     "kind; the arguments that a gradient can be taken by, with the arrays that the backward pass keeps for "
+                                     "it (ans: the result); its modes; the backends here that have a form of their own; where it is declared.")
     ops.add_argument("pattern", nargs="?", default="", help="only names that contain this")
     ops.add_argument("--chapter", default="", help="only this chapter of the standard (elementwise, statistical, ...)")
     ops.set_defaults(run=_ops)
