@@ -377,3 +377,12 @@ def test_package_functions_dispatch_on_their_arguments(xp):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert mg.pi > 3
+
+
+def test_a_dtype_asked_for_after_the_hot_path_was_learnt():
+    """linspace has two arrays and a dtype: what was learnt without the dtype must not be used with it."""
+    xp = mg.namespace("numpy")
+    start, stop = xp.asarray(0.0), xp.asarray(1.0)
+    assert xp.linspace(start, stop, 3).dtype == np.float64
+    t = xp.linspace(start, stop, 3, dtype=np.float32)
+    assert t.dtype == t.array.dtype == np.float32

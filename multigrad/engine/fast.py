@@ -177,7 +177,8 @@ def _unary_lines(op: Op) -> Iterator[str]:
 def _binary_lines(op: Op) -> Iterator[str]:
     x1, x2 = op.arrays
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
-    yield f"    if {_plain(x1)}:"
+    guard = " and dtype is None" if "dtype" in op.roles else ""
+    yield f"    if {_plain(x1)}{guard}:"
     yield f"        _e = {x1}._elem"
     yield f"        if {_plain(x2)}:"
     yield f"            if {x2}._elem is _e:"
@@ -194,7 +195,7 @@ def _binary_lines(op: Op) -> Iterator[str]:
         yield f"        elif type({x2}) is float or type({x2}) is int:"
         rules = "b" if conforms(op) else "r"
         yield from _scalar_lines(op, x1, x2, (True, False), f"_p.{rules}1")
-        yield f"    elif {_plain(x2)} and (type({x1}) is float or type({x1}) is int):"
+        yield f"    elif {_plain(x2)}{guard} and (type({x1}) is float or type({x1}) is int):"
         yield f"        _e = {x2}._elem"
         yield from _scalar_lines(op, x2, x1, (False, True), f"_p.{rules}2", "        ")
 

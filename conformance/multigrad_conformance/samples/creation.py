@@ -51,6 +51,9 @@ def asarray(draw: Draw) -> Iterator[Sample]:
     yield Sample("dtype", draw.real(2, 3), dtype=FLOAT32)
     yield Sample("to complex", draw.real(2, 3), dtype=COMPLEX128)
     yield Sample("copy", draw.real(2, 3), copy=True)
+    yield Sample("device", draw.real(2), device=OWN_DEVICE)
+    yield Sample("0-d", draw.real(), dtype=COMPLEX128)
+    yield Sample("empty", draw.real(0, 2))
 
 
 def full(draw: Draw) -> Iterator[Sample]:
@@ -58,12 +61,18 @@ def full(draw: Draw) -> Iterator[Sample]:
     yield Sample("number", (2, 3), 1.5)
     yield Sample("integer", (2,), 3)
     yield Sample("dtype", (2,), 2.5, dtype=FLOAT32)
+    yield Sample("complex", 3, draw.complex())
+    yield Sample("device", (2,), draw.real(), device=OWN_DEVICE)
+    yield Sample("empty", (0, 2), draw.real())
 
 
 def full_like(draw: Draw) -> Iterator[Sample]:
     yield Sample("number", draw.real(2, 3), 1.5, differentiable=())
     yield Sample("array", draw.real(2, 3), draw.real(), differentiable=("fill_value",))
     yield Sample("dtype", draw.real(2, 3), 2, dtype=INT32, differentiable=())
+    yield Sample("complex", draw.complex(2), draw.complex(), differentiable=("fill_value",))
+    yield Sample("device", draw.real(2), draw.real(), differentiable=("fill_value",), device=OWN_DEVICE)
+    yield Sample("empty", draw.real(0, 2), draw.real(), differentiable=("fill_value",))
 
 
 def linspace(draw: Draw) -> Iterator[Sample]:
@@ -72,6 +81,10 @@ def linspace(draw: Draw) -> Iterator[Sample]:
     yield Sample("open", draw.real(), draw.real(), 4, endpoint=False)
     yield Sample("one", draw.real(), draw.real(), 1)
     yield Sample("stop only", 0.5, draw.real(), 3)
+    yield Sample("complex", draw.complex(), draw.complex(), 3)
+    yield Sample("dtype", draw.real(), draw.real(), 3, dtype=FLOAT32)
+    yield Sample("device", draw.real(), draw.real(), 3, device=OWN_DEVICE)
+    yield Sample("empty", draw.real(), draw.real(), 0)
 
 
 def astype(draw: Draw) -> Iterator[Sample]:
@@ -80,6 +93,9 @@ def astype(draw: Draw) -> Iterator[Sample]:
     yield Sample("to integers", draw.nonzero(2, 3), INT32, differentiable=())
     yield Sample("from integers", draw.integers(2, 3), FLOAT64)
     yield Sample("same", draw.real(2, 3), FLOAT64, copy=False)
+    yield Sample("device", draw.real(2), FLOAT32, device=OWN_DEVICE)
+    yield Sample("0-d", draw.real(), FLOAT32)
+    yield Sample("empty", draw.real(0, 2), COMPLEX128)
     yield Kink("cotangent of a real argument", [1.0, 2.0], COMPLEX128, gradients={"x": [1, 1]})
 
 

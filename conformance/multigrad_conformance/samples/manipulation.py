@@ -23,21 +23,23 @@ def arranged(draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], di
 
 ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]] = {
     "broadcast_to": [("rows", (3,), ((2, 3),), {}), ("columns", (2, 1), ((2, 3),), {}), ("0-d", (), ((2, 2),), {}),
-                     ("empty", (1, 3), ((0, 3),), {})],
-    "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("0-d", (1,), ((),), {}),
-                ("copy", (4,), ((2, 2),), {"copy": True}), ("empty", (0, 3), ((3, 0),), {})],
-    "expand_dims": [("first", (2, 3), (), {"axis": 0}), ("last", (3,), (), {"axis": -1}), ("0-d", (), (), {"axis": 0})],
-    "squeeze": [("one", (2, 1, 3), (1,), {}), ("several", (1, 2, 1), ((0, -1),), {})],
+                     ("empty", (1, 3), ((0, 3),), {}), ("of nothing", (0, 1), ((2, 0, 3),), {})],
+    "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("to 0-d", (1,), ((),), {}),
+                ("0-d", (), ((1, 1),), {}), ("copy", (4,), ((2, 2),), {"copy": True}), ("empty", (0, 3), ((3, 0),), {})],
+    "expand_dims": [("first", (2, 3), (), {"axis": 0}), ("last", (3,), (), {"axis": -1}), ("0-d", (), (), {"axis": 0}),
+                    ("empty", (0,), (), {"axis": 1})],
+    "squeeze": [("one", (2, 1, 3), (1,), {}), ("several", (1, 2, 1), ((0, -1),), {}), ("empty", (0, 1), (1,), {})],
     "permute_dims": [("reversed", (2, 3), ((1, 0),), {}), ("cycle", (2, 3, 4), ((2, 0, 1),), {}), ("negative", (2, 3, 4), ((-1, 0, 1),), {}),
-                     ("0-d", (), ((),), {})],
-    "moveaxis": [("one", (2, 3, 4), (0, -1), {}), ("several", (2, 3, 4), ((0, 1), (2, 0)), {})],
+                     ("0-d", (), ((),), {}), ("empty", (0, 2), ((1, 0),), {})],
+    "moveaxis": [("one", (2, 3, 4), (0, -1), {}), ("several", (2, 3, 4), ((0, 1), (2, 0)), {}), ("empty", (2, 0), (0, 1), {})],
     "flip": [("all", (2, 3), (), {}), ("axis", (2, 3), (), {"axis": 1}), ("axes", (2, 3, 2), (), {"axis": (0, -1)}), ("empty", (0,), (), {})],
-    "roll": [("flat", (2, 3), (2,), {}), ("axis", (2, 3), (1,), {"axis": 1}), ("axes", (2, 3), ((1, -2),), {"axis": (0, 1)})],
-    "tril": [("matrix", (3, 3), (), {}), ("below", (3, 2), (), {"k": -1}), ("batch", (2, 2, 3), (), {"k": 1})],
-    "triu": [("matrix", (3, 3), (), {}), ("above", (3, 2), (), {"k": 1}), ("batch", (2, 2, 3), (), {"k": -1})],
-    "unstack": [("first", (2, 3), (), {}), ("last", (2, 3), (), {"axis": -1})],
+    "roll": [("flat", (2, 3), (2,), {}), ("axis", (2, 3), (1,), {"axis": 1}), ("axes", (2, 3), ((1, -2),), {"axis": (0, 1)}),
+             ("empty", (0,), (1,), {})],
+    "tril": [("matrix", (3, 3), (), {}), ("below", (3, 2), (), {"k": -1}), ("batch", (2, 2, 3), (), {"k": 1}), ("empty", (0, 2), (), {})],
+    "triu": [("matrix", (3, 3), (), {}), ("above", (3, 2), (), {"k": 1}), ("batch", (2, 2, 3), (), {"k": -1}), ("empty", (2, 0), (), {})],
+    "unstack": [("first", (2, 3), (), {}), ("last", (2, 3), (), {"axis": -1}), ("empty", (2, 0), (), {})],
     "tile": [("vector", (3,), ((2,),), {}), ("matrix", (2, 3), ((2, 2),), {}), ("more axes", (3,), ((2, 1, 2),), {}),
-             ("fewer", (2, 3), ((2,),), {}), ("none", (2,), ((0,),), {})],
+             ("fewer", (2, 3), ((2,),), {}), ("none", (2,), ((0,),), {}), ("0-d", (), ((2,),), {}), ("empty", (0,), ((2,),), {})],
 }
 
 
@@ -47,6 +49,7 @@ def repeat(draw: Draw) -> Iterator[Sample]:
     yield Sample("axis", draw.real(2, 3), 3, axis=0)
     yield Sample("each its own", draw.real(2, 3), np.asarray([2, 0, 1]), axis=1, needs="data_dependent")
     yield Sample("never", draw.real(3), 0)
+    yield Sample("empty", draw.real(0, 2), 2, axis=0)
 
 
 def joined(name: str, draw: Draw) -> Iterator[Sample]:
@@ -55,6 +58,9 @@ def joined(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("three", [draw.real(2, 3), draw.real(2, 3), draw.real(2, 3)], axis=-1)
     yield Sample("real,complex", [draw.real(2), draw.complex(2)])
     yield Sample("one of them", (draw.real(2), draw.integers(2).astype(np.float64)))
+    if name == "stack":
+        yield Sample("0-d", [draw.real(), draw.real()])
+        yield Sample("empty", [draw.real(0, 2), draw.real(0, 2)], axis=1)
     if name == "concat":
         yield Sample("lengths", [draw.real(2, 1), draw.real(2, 3)], axis=1)
         yield Sample("flat", [draw.real(2, 2), draw.real(3)], axis=None)
@@ -65,6 +71,7 @@ def broadcast_arrays(draw: Draw) -> Iterator[Sample]:
     yield Sample("two", draw.real(2, 1), draw.real(3))
     yield Sample("complex", draw.complex(2, 1), draw.complex(3))
     yield Sample("three", draw.real(), draw.real(2, 1), draw.real(1, 3))
+    yield Sample("empty", draw.real(0, 1), draw.real(3))
 
 
 def broadcast_shapes(draw: Draw) -> Iterator[Sample]:
@@ -77,6 +84,7 @@ def meshgrid(draw: Draw) -> Iterator[Sample]:
     yield Sample("ij", draw.real(2), draw.real(3), indexing="ij")
     yield Sample("three", draw.real(2), draw.real(3), draw.real(2))
     yield Sample("one", draw.complex(3))
+    yield Sample("empty", draw.real(0), draw.real(2))
 
 
 # ----- indexing -----
@@ -113,6 +121,7 @@ def getitem(draw: Draw) -> Iterator[Sample]:
     for label, (shape, key) in KEYS.items():
         yield Sample(label, draw.real(*shape), key, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
     yield Sample("complex", draw.complex(2, 3), (slice(None), 1))
+    yield Sample("empty", draw.real(0, 3), (slice(None), 1))
 
 
 def unindex(draw: Draw) -> Iterator[Sample]:
@@ -151,6 +160,8 @@ def take_along_axis(draw: Draw) -> Iterator[Sample]:
     yield Sample("first", draw.real(3, 2), np.asarray([[2, 1], [0, 1]]), axis=0)
     yield Sample("broadcast", draw.real(2, 3), np.asarray([[2, 0]]), axis=-1)
     yield Sample("negative", draw.real(2, 3), np.asarray([[-1], [-3]]))
+    yield Sample("none", draw.real(2, 3), np.zeros((2, 0), np.int64))
+    yield Sample("empty", draw.real(0, 3), np.zeros((0, 2), np.int64))
 
 
 def scatter_add(draw: Draw) -> Iterator[Sample]:
@@ -164,6 +175,15 @@ def scatter_add(draw: Draw) -> Iterator[Sample]:
 def refuse(draw: Draw) -> Iterator[Sample]:
     yield Sample("nothing", draw.real(2, 3), np.zeros((2, 3), bool), "never shown")
     yield Sample("complex", draw.complex(2, 3), np.asarray(False), "never shown")
+    yield Sample("0-d", draw.real(), np.asarray(False), "never shown")
+    yield Sample("empty", draw.real(0), np.zeros((0,), bool), "never shown")
+
+
+def difference_of_squares(draw: Draw) -> Iterator[Sample]:
+    yield Sample("real", draw.real(2, 3), draw.real(2, 3))
+    yield Sample("complex", draw.complex(2, 3), draw.complex(2, 3))
+    yield Sample("number", 1.0, draw.real(2, 3))
+    yield Sample("broadcast", draw.real(2, 1), draw.real(3))
 
 
 # ----- searching and sets -----
@@ -194,6 +214,8 @@ def unique(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(3), needs="data_dependent", differentiable=())
     yield Sample("repeated", np.asarray([2.0, 1.0, 2.0, 1.0]), needs="data_dependent", checks=("forward",))
     yield Sample("integers", np.asarray([3, 1, 3, 2]), needs="data_dependent")
+    yield Sample("0-d", draw.real(), needs="data_dependent")
+    yield Sample("empty", np.zeros((0,)), needs="data_dependent")
 
 
 def isin(draw: Draw) -> Iterator[Sample]:
@@ -204,7 +226,7 @@ def isin(draw: Draw) -> Iterator[Sample]:
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
     table: dict[str, Any] = {f.__name__: f for f in (repeat, broadcast_arrays, broadcast_shapes, meshgrid, getitem, unindex, setitem, take,
-                                                     take_along_axis, scatter_add, refuse, where, nonzero, searchsorted, isin)}
+                                                     take_along_axis, scatter_add, refuse, difference_of_squares, where, nonzero, searchsorted, isin)}
     for name, cases in ARRANGEMENTS.items():
         table[name] = lambda draw, cases=cases: arranged(draw, *cases)
     for name in ("concat", "stack"):

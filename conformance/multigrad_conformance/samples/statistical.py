@@ -33,6 +33,7 @@ def reduction(name: str, draw: Draw) -> Iterator[Sample]:
     if name in ("var", "std"):
         yield Sample("correction", make(2, 3), axis=1, correction=1.0)
         yield Sample("correction 0.5", make(4), correction=0.5, keepdims=True)
+        yield Sample("empty", make(0, 3), axis=1)
 
 
 def scan(name: str, draw: Draw) -> Iterator[Sample]:
@@ -52,6 +53,8 @@ def diff(draw: Draw) -> Iterator[Sample]:
     yield Sample("axis", draw.real(3, 2), axis=0)
     yield Sample("twice", draw.real(2, 4), n=2)
     yield Sample("ends", draw.real(2, 3), prepend=draw.real(2, 1), append=draw.real(2, 2))
+    yield Sample("empty", draw.real(0, 3))
+    yield Sample("one", draw.real(1))
 
 
 def truth(name: str, draw: Draw) -> Iterator[Sample]:
@@ -109,6 +112,9 @@ def tensordot(draw: Draw) -> Iterator[Sample]:
     yield Sample("crossed", draw.real(3, 2, 2), draw.real(2, 3), axes=((0, 2), (1, 0)))
     yield Sample("cycled", draw.real(2, 3, 4), draw.real(4, 2, 3), axes=((0, 2, 1), (1, 0, 2)))
     yield Sample("real,complex", draw.real(2, 3), draw.complex(3, 2), axes=1)
+    yield Sample("0-d", draw.real(), draw.real(2), axes=0)
+    yield Sample("empty", draw.real(0, 3), draw.real(3, 2), axes=1)
+    yield Sample("nothing summed", draw.real(2, 0), draw.real(0, 3), axes=1)
 
 
 def vecdot(draw: Draw) -> Iterator[Sample]:
@@ -119,6 +125,8 @@ def vecdot(draw: Draw) -> Iterator[Sample]:
     yield Sample("broadcast both", draw.complex(2, 1, 3), draw.complex(4, 3), axis=-1)
     yield Sample("real,complex", draw.real(3), draw.complex(3))
     yield Sample("complex,real", draw.complex(3), draw.real(3))
+    yield Sample("empty", draw.real(0, 3), draw.real(0, 3))
+    yield Sample("nothing summed", draw.real(2, 0), draw.real(0))
 
 
 def matrix_transpose(draw: Draw) -> Iterator[Sample]:

@@ -19,6 +19,7 @@ FLAGS: dict[str, dict[str, Any]] = {
 
 INT64 = "array_api_strict 2.6 makes int64 in argsort, argmax and their kin, also on its device without int64"
 SHAPES = "the flag forbids shapes that depend on values"
+EXTENSIONS = "the flag forbids the extension"
 EXEMPTIONS = {
     **{f"{name}@no_x64": INT64 for name in (
         "argmax/forward/all", "argmin/forward/all", "argsort/forward/last-axis", "count_nonzero/forward/all", "nonzero/forward/integers",
@@ -26,13 +27,20 @@ EXEMPTIONS = {
         "unique_*/vjp/real")},
     "nonzero/forward/integers@no_data_dependent_shapes": SHAPES,
     "unique_*/vjp/real@no_data_dependent_shapes": SHAPES,
+    "fft.*@no_extensions": EXTENSIONS,
+    **{f"{name}/*@no_extensions": EXTENSIONS for name in (
+        "adjugate*", "singular_factor", *(f"linalg.{name}" for name in (
+            "cholesky", "cross", "det", "diagonal", "eig*", "inv", "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve",
+            "svd*", "trace", "vector_norm")))},
+    "linalg.matrix_rank/forward/full@no_x64": INT64,
+    "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 makes float64, also where the default is float32",
     "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one, which the standard leaves open",
     "isin/forward/inverted": "array_api_strict 2.6 ignores invert=True",
 }
 
 
 def make() -> mg.Backend:
-    """The backend of array_api_strict arrays, without functions or kernels of its own: multigrad's defaults run."""
+    """The backend of array_api_strict arrays, without kernels of its own: multigrad's defaults run."""
     default, *others = xp.__array_namespace_info__().devices()
     # A device prints as array_api_strict.Device('no_x64').
     devices = {str(device).split("'")[1]: device for device in others}
@@ -41,9 +49,20 @@ def make() -> mg.Backend:
         xp,
         (type(xp.asarray(0, device=default)),),
         capabilities=mg.Capabilities(defers=False),
+        functions={"linspace": linspace},
         variants=_variants(devices),
         exemptions=EXEMPTIONS,
     )
+
+
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
+    """The standard takes Python numbers only. Arrays without axes are brought to them, here with their device and dtype."""
+    arrays = [x for x in (start, stop) if hasattr(x, "dtype")]
+    if arrays:
+        device = arrays[0].device if device is None else device
+        dtype = xp.result_type(*arrays, *(x for x in (start, stop) if not hasattr(x, "dtype"))) if dtype is None else dtype
+        start, stop = (x if not hasattr(x, "dtype") else complex(x) if xp.isdtype(x.dtype, "complex floating") else float(x) for x in (start, stop))
+    return xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
 
 
 def _variants(devices: dict[str, Any]) -> dict[str, Callable[[], AbstractContextManager[Any]]]:

@@ -1,0 +1,81 @@
+"""Every differentiable operation is tried on complex, empty and 0-d arrays, on memory with gaps, and on more than one value of each parameter."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from multigrad.namespace import load
+from multigrad.registry import OPS
+
+pytest.importorskip("multigrad_conformance")
+
+from multigrad_conformance import Kink, cells
+from multigrad_conformance.problem import Problem
+from multigrad_conformance.sample import is_array, leaves
+from multigrad_conformance.samples import samples_of
+
+load()
+OPERATIONS = [op for op in OPS.values() if op.differentiable and op.module.startswith("multigrad.ops")]
+
+REAL = ("atan2", "ceil", "clip", "copysign", "floor", "hypot", "logaddexp", "max", "maximum", "min", "minimum", "remainder", "round", "sort", "std",
+        "trunc", "var", "fft.rfft", "fft.rfftn", "fft.ihfft")
+NO_AXIS = ("concat", "take", "take_along_axis", "matmul", "matrix_transpose", "vecdot", "cumulative_sum", "cumulative_prod", "flip", "squeeze",
+           "moveaxis", "roll", "tril", "triu", "unstack", "repeat", "meshgrid", "sort", "diff", "scatter_add", "adjugate", "adjugate_tangent",
+           "singular_factor")
+EXEMPT = {
+    **{(name, "complex"): "the standard has it for real arrays only" for name in REAL},
+    **{(name, "0-d"): "it needs an axis" for name in (*NO_AXIS, *(op.name for op in OPERATIONS if op.chapter in ("linalg", "fft")))},
+    ("linspace", "layout"): "its arrays have no axes",
+    ("linspace", "empty"): "its arrays have no axes",
+    ("full", "empty"): "its array has no axes",
+    ("refuse", "message"): "nothing depends on it",
+    ("sort", "stable"): "the values are the same, and the gradient follows the stable order",
+}
+
+
+@cache
+def found() -> dict[str, set[str]]:
+    """Of what kind the tests of each operation are."""
+    kinds: dict[str, set[str]] = {}
+    for cell in cells.everything("numpy"):
+        kinds.setdefault(cell.operation, set()).add(cell.check)
+    return kinds
+
+
+def features(name: str) -> dict[str, bool]:
+    op = OPS[name]
+    samples = [s for s in samples_of(name) if not isinstance(s, Kink)]
+    problems = [Problem.of(op, s) for s in samples]
+    arrays = [a for p in problems for a in leaves(p.values) if is_array(a)]
+    derived = "empty" in found()[name]  # made of the first sample of an elementwise operation
+    has = {"complex": any(s.complex for s in samples), "empty": derived or any(a.size == 0 for a in arrays),
+           "0-d": derived or any(a.ndim == 0 for a in arrays), "layout": "layout" in found()[name] or op.kind == "composite"}
+    for i, (parameter, role) in enumerate(op.roles.items()):
+        if role == "plain":
+            has[parameter] = len({repr(p.values[i]) for p in problems}) > 1
+    return has
+
+
+@pytest.mark.parametrize("name", [op.name for op in OPERATIONS])
+def test_covered(name: str) -> None:
+    missing = [what for what, has in features(name).items() if not has and (name, what) not in EXEMPT]
+    assert not missing, f"no sample of {name} varies, or has, {', '.join(missing)}"
+
+
+def test_no_exemption_is_idle() -> None:
+    for name, what in EXEMPT:
+        if what != "0-d":
+            assert not features(name)[what], f"{name} has a sample for {what}"
+
+
+def test_arrays_are_float64() -> None:
+    """The suite casts them for other precisions, so samples must not."""
+    for op in OPERATIONS:
+        for sample in samples_of(op.name):
+            for a in leaves(Problem.of(op, sample).values):
+                assert not is_array(a) or a.dtype in (np.float64, np.complex128, np.int64, np.bool_), (op.name, sample)
+
+
