@@ -52,8 +52,11 @@ def make() -> Backend:
         (jax.Array,),
         capabilities=Capabilities(mutable=False),
         functions={name: _left_free(getattr(jnp, name)) for name in created} | {
+            **{f"fft.{name}": _over_several(getattr(jnp.fft, name)) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
+            **{f"fft.{name}": _left_free(getattr(jnp.fft, name)) for name in ("fftfreq", "rfftfreq")},
             "asarray": asarray,
             "broadcast_arrays": lambda *arrays: tuple(jnp.broadcast_arrays(*arrays)),
+            "can_cast": lambda from_, to, /: jnp.can_cast(from_.dtype if isinstance(from_, jax.Array) else from_, to),
             "cumulative_prod": cumulative_prod,
             "from_dlpack": from_dlpack,
             "full": full,
@@ -61,9 +64,11 @@ def make() -> Backend:
             "isdtype": lru_cache(maxsize=1024)(jnp.isdtype),
             "meshgrid": lambda *arrays, indexing="xy": tuple(jnp.meshgrid(*arrays, indexing=indexing)),
             "permute_dims": permute_dims,
+            "pow": pow,
             "scatter_add": scatter_add,
             "searchsorted": searchsorted,
             "setitem": setitem,
+            "sum": add_up,
             "unindex": unindex,
         },
         kernels={"own": own, "place": place, "constant": constant, "device": device, "devices": devices, "write": write,
@@ -140,14 +145,48 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     return jnp.permute_dims(x, tuple(a + x.ndim if a < 0 else a for a in axes))
 
 
+def pow(x1: Any, x2: Any, /) -> Any:
+    """JAX takes an integer exponent without axes for a plain parameter, whose dtype does not count."""
+    if isinstance(x2, jax.Array) and not x2.ndim and jnp.isdtype(x2.dtype, "integral"):
+        x1 = jnp.asarray(x1, dtype=jnp.result_type(x1, x2))
+    return jnp.pow(x1, x2)
+
+
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     if dtype is None:  # that of the sum: small integers become the default integer
         dtype = jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype if jnp.isdtype(x.dtype, "integral") else None
     return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
+def add_up(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum. JAX adds up narrow dtypes in float32, but not where it is told their dtype."""
+    return jnp.sum(x, axis=axis, dtype=None if dtype == x.dtype and _wide(dtype) is not None else dtype, keepdims=keepdims)
+
+
+@lru_cache(maxsize=256)
+def _wide(dtype: Any) -> Any:
+    """The dtype to add up values of `dtype` in: float32 for narrower ones, None for itself."""
+    return jnp.float32 if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32 else None
+
+
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     return jnp.searchsorted(x1, x2, side=side, sorter=sorter).astype(int)
+
+
+def _over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """A Fourier transform over several axes that knows -1, the length that an axis would have without `s`."""
+
+    @wraps(transform)
+    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+        if s is not None and -1 in s:
+            axes = range(-len(s), 0) if axes is None else axes
+            lengths = [x.shape[a] for a in axes]
+            if transform.__name__ == "irfftn":
+                lengths[-1] = 2 * (lengths[-1] - 1)
+            s = tuple(length if n == -1 else n for n, length in zip(s, lengths, strict=True))
+        return transform(x, s=s, axes=axes, norm=norm)
+
+    return function
 
 
 # ----- Indexing -----
@@ -170,19 +209,34 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
         value = value.astype(x.dtype)
     if _has_traced_mask(entries):
         return OPS["setitem"].forward(RawNamespace(_backend), x, key, value)
-    return x.at[key].set(value)
+    try:
+        return x.at[key].set(value)
+    except ValueError:  # it drops no leading axes of length 1
+        extra = getattr(value, "ndim", 0) - x[key].ndim
+        if extra <= 0 or value.shape[:extra] != (1,) * extra:
+            raise
+        return x.at[key].set(value.reshape(value.shape[extra:]))
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of that shape with `values` added at `key`."""
     if _has_traced_mask(key if isinstance(key, tuple) else (key,)):
         return OPS["unindex"].forward(RawNamespace(_backend), values, key, shape)
-    return jnp.zeros(shape, values.dtype).at[key].add(values)
+    return _added(values, key, shape)
+
+
+def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros with `values` added at `key`, which may repeat. JAX would add up narrow dtypes as they are: in bfloat16, 256 + 1 is 256."""
+    dtype = values.dtype
+    wide = _wide(dtype)
+    if wide is None:
+        return jnp.zeros(shape, dtype).at[key].add(values)
+    return jnp.zeros(shape, wide).at[key].add(values.astype(wide)).astype(dtype)
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
     """Add rows by index. See `ops/kernels.py`; what is out of bounds is dropped."""
-    return jnp.zeros((n, *values.shape[1:]), values.dtype).at[indices].add(values)
+    return _added(values, indices, (n, *values.shape[1:]))
 
 
 def _has_traced_mask(entries: tuple[Any, ...]) -> bool:

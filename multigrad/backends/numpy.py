@@ -41,6 +41,7 @@ def make() -> Backend:
             # NumPy's own have every parameter of the standard since 2.1, at half the time of the wrappers.
             **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "full", "ones", "ones_like", "zeros", "zeros_like")},
             "astype": astype,
+            "fft.irfftn": irfftn,
             "getitem": getitem,
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),  # 1.5 us without; rules ask it all the time
             "scatter_add": scatter_add,
@@ -70,6 +71,8 @@ def _reductions() -> dict[str, Callable[..., Any]]:
     add, multiply, largest, smallest = np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce
 
     def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        if x.dtype.char == "e" and dtype in (None, x.dtype):  # NumPy adds up in float32 only along a contiguous axis; else 2048 + 1 is 2048
+            return add(x, axis, np.float32, None, keepdims).astype(np.float16)
         return add(x, axis, dtype, None, keepdims)
 
     def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -142,6 +145,8 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
         return np.minimum(np.maximum(x, min), max)
 
     def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        if x.dtype.char == "e" and dtype in (None, x.dtype):  # as sum
+            return cumulative_sum(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(np.float16)
         if include_initial or (axis is None and x.ndim != 1):
             return xp.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
         return np.add.accumulate(x, 0 if axis is None else axis, dtype)
@@ -181,6 +186,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return x.astype(dtype, copy=copy)
 
 
+def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+    """The inverse of rfftn. NumPy takes a last length of -1 for that of the half spectrum; it is that of the whole."""
+    if s is not None and s[-1] == -1:
+        s = (*s[:-1], 2 * (x.shape[-1 if axes is None else axes[-1]] - 1))
+    return np.fft.irfftn(x, s=s, axes=axes, norm=norm)
+
+
 # ----- Scatters -----
 
 
@@ -196,10 +208,10 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
         return result
     k = math.prod(values.shape[1:])
     if k >= 256 and indices.size:
-        result = np.zeros((n, *values.shape[1:]), values.dtype)
+        total = np.zeros((n, *values.shape[1:]), np.float32 if values.dtype.itemsize == 2 else values.dtype)
         for i, row in zip(indices.tolist(), values, strict=True):
-            result[i] += row
-        return result
+            total[i] += row
+        return total.astype(values.dtype, copy=False)
     places = indices.astype(np.intp, copy=False)
     if k != 1:
         places = (places[:, None] * k + np.arange(k)).reshape(-1)
@@ -252,7 +264,13 @@ def _is_mask(entry: Any) -> bool:
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
     """A copy of `x` in which `value` stands at `key`."""
     result = np.array(x)
-    result[key] = value
+    try:
+        result[key] = value
+    except ValueError:  # of one element, NumPy takes no value with axes
+        extra = getattr(value, "ndim", 0) - result[key].ndim
+        if extra <= 0 or value.shape[:extra] != (1,) * extra:
+            raise
+        result[key] = value.reshape(value.shape[extra:])
     return result
 
 

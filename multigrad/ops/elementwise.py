@@ -91,9 +91,9 @@ def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
         if x2_scalar == 2:
             return 2 * x1
         return xp.zeros_like(x1) if x2_scalar == 0 else x2_scalar * x1 ** (x2_scalar - 1)
-    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so only the bases at fault are replaced.
-    base = xp.where((x2 == 0) & ((x1 == 0) | xp.isnan(x1)), 1, x1)
-    return x2 * base ** (x2 - 1)
+    # A constant partial for x2 = 0 would lose d2/(dx1 dx2) = 1/x1 there, so it is constant at the bases at fault only.
+    flat = (x2 == 0) & ((x1 == 0) | xp.isnan(x1))
+    return xp.where(flat, 0.0, x2 * xp.where(flat, 1, x1) ** (x2 - 1))
 
 
 def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
@@ -133,17 +133,33 @@ elementwise("logaddexp(x1, x2, /)", x1=lambda xp, x1, x2: _softmax_weight(xp, x1
 
 # ----- trigonometric and hyperbolic functions -----
 
-# `1 - z` and `z + 1` lose the sign of a zero imaginary part, which tells on which side of the branch cut a square root is to
-# be taken; `-(z - 1)` and `z - -1` keep it. (1 - x) * (1 + x) would make the second derivatives at 1 nan instead of infinite.
+# Products of differences, which are exact where they are small, and whose factors do not overflow. `1 - z` and `z + 1` lose the sign
+# of a zero imaginary part, which tells on which side of the branch cut a square root is to be taken; `-(z - 1)` and `z - -1` keep it.
+
+MINUS_I = complex(0.0, -1.0)  # -1j has the real part -0.0, which `z - -1j` would lose the sign of
 
 
-def _one_minus_square(xp: Any, x: Any) -> Any:
-    return -(x * x - 1) if _is_complex(xp, x) else 1 - x * x
+def _root_of_one_minus_square(xp: Any, x: Any) -> Any:
+    if _is_complex(xp, x):
+        return xp.sqrt(-(x - 1)) * xp.sqrt(x - -1)
+    # the kernel's own rule keeps the second derivatives at 1 infinite, where those of the product would be nan
+    return xp.sqrt(xp.difference_of_squares(1.0, x))
 
 
-def acosh_vjp(xp: Any, g: Any, x: Any) -> Any:
-    # for a negative real part the root of the product would be another branch
-    return g / (xp.sqrt(x - 1) * xp.sqrt(x - -1) if _is_complex(xp, x) else xp.sqrt(x * x - 1))
+def _root_of_one_plus_square(xp: Any, x: Any) -> Any:
+    if not _is_complex(xp, x):
+        return xp.hypot(x, 1.0)
+    far = xp.abs(x) > 1e10  # where it is x or -x to the last digit, and its square may overflow
+    near = xp.where(far, 0.0, x)
+    return xp.where(far, xp.where(xp.signbit(xp.real(x)), -x, x), xp.sqrt((near - 1j) * (near - MINUS_I)))
+
+
+def atan_vjp(xp: Any, g: Any, x: Any) -> Any:
+    return g / (x - 1j) / (x - MINUS_I) if _is_complex(xp, x) else g / (1 + x * x)
+
+
+def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
+    return g / -(x - 1) / (x - -1) if _is_complex(xp, x) else g / xp.difference_of_squares(1.0, x)
 
 
 elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
@@ -152,15 +168,15 @@ elementwise("tan(x, /)", x=lambda xp, ans: 1 + ans * ans, doc="The tangent of ea
 elementwise("sinh(x, /)", x=lambda xp, x: xp.cosh(x), doc="The hyperbolic sine of each element.")
 elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine of each element.")
 elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans, doc="The hyperbolic tangent of each element.")
-elementwise("asin(x, /)", x=lambda xp, g, x: g / xp.sqrt(_one_minus_square(xp, x)),
+elementwise("asin(x, /)", x=lambda xp, g, x: g / _root_of_one_minus_square(xp, x),
             doc="The inverse sine of each element. The gradient at 1 is inf.")
-elementwise("acos(x, /)", x=lambda xp, g, x: -g / xp.sqrt(_one_minus_square(xp, x)),
+elementwise("acos(x, /)", x=lambda xp, g, x: -g / _root_of_one_minus_square(xp, x),
             doc="The inverse cosine of each element. The gradient at 1 is -inf.")
-elementwise("atan(x, /)", x=lambda xp, g, x: g / (1 + x * x), doc="The inverse tangent of each element.")
-elementwise("asinh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x * x - -1), doc="The inverse hyperbolic sine of each element.")
-elementwise("acosh(x, /)", x=acosh_vjp,
+elementwise("atan(x, /)", x=atan_vjp, doc="The inverse tangent of each element.")
+elementwise("asinh(x, /)", x=lambda xp, g, x: g / _root_of_one_plus_square(xp, x), doc="The inverse hyperbolic sine of each element.")
+elementwise("acosh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x - 1) / xp.sqrt(x - -1),
             doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.")
-elementwise("atanh(x, /)", x=lambda xp, g, x: g / _one_minus_square(xp, x),
+elementwise("atanh(x, /)", x=atanh_vjp,
             doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.")
 
 

@@ -20,7 +20,7 @@ from math import nan, prod
 from typing import Any
 
 from ..errors import GradientError
-from ..registry import linear
+from ..registry import elementwise, linear
 
 # ----- What a key means -----
 
@@ -69,6 +69,12 @@ def is_complex(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, "complex floating"))
 
 
+@lru_cache(maxsize=256)
+def is_narrow(xp: Any, dtype: Any) -> bool:
+    """Whether `dtype` is float16, bfloat16 or the like, in which many can neither be counted nor be divided by: float32 can."""
+    return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
+
+
 def index_dtype(xp: Any, device: Any) -> Any:
     """The integer dtype that indices have on a device: its default, since not every device has int64."""
     return xp.arange(0, device=device).dtype
@@ -88,6 +94,11 @@ def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
 linear("refuse(x, bad, /, message)", forward=refuse, view=True,
        doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not known (under a trace), nan there instead.",
        x=lambda xp, g: g)
+
+# ----- Squares -----
+
+elementwise("difference_of_squares(x1, x2, /)", forward=lambda xp, x1, x2: (x1 - x2) * (x1 - -x2), x1=lambda xp, x1: 2 * x1,
+            x2=lambda xp, x2: -2 * x2, doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.")
 
 # ----- Segment sums -----
 

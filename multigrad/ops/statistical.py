@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from ..registry import define, linear
+from .kernels import is_narrow
 
 INF = math.inf
 
@@ -16,7 +17,7 @@ def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     ndim = len(shape)
     if axis is None:
         return tuple(range(ndim))
-    return tuple(a % ndim for a in ((axis,) if isinstance(axis, int) else axis))
+    return tuple(a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))  # NumPy's integers are no int
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:
@@ -54,9 +55,14 @@ def _as(xp: Any, x: Any, dtype: Any) -> Any:
 # ----- sums -----
 
 
+def _divided(xp: Any, x: Any, count: Any) -> Any:
+    """x / count, of the dtype of x, whose largest number the count may exceed."""
+    return _as(xp, _as(xp, x, xp.float32) / count, x.dtype) if is_narrow(xp, x.dtype) else x / count
+
+
 def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
     # divided before it is spread; of no elements nothing is spread
-    return _spread(xp, g / max(_count(x_shape, axis), 1), x_shape, axis, keepdims)
+    return _spread(xp, _divided(xp, g, max(_count(x_shape, axis), 1)), x_shape, axis, keepdims)
 
 
 linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)",
@@ -70,6 +76,7 @@ linear("mean(x, /, *, axis=None, keepdims=False)", x=mean_vjp, doc="The arithmet
 def _centred(xp: Any, x: Any, axis: Any, correction: Any) -> Any:
     """2 (x - mean) / (n - correction), the gradient of the variance; nan or infinite where no degrees of freedom are left."""
     freedom = _count(x.shape, axis) - correction
+    x = _as(xp, x, xp.float32) if is_narrow(xp, x.dtype) else x
     return (x - xp.mean(x, axis=axis, keepdims=True)) * (2 / freedom if freedom > 0 else INF)
 
 
@@ -79,7 +86,8 @@ def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) 
 
 def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
     product = _conj(xp, _centred(xp, x, axis, correction)) * t
-    return xp.sum(xp.real(product) if _is_complex(xp, product) else product, axis=axis, keepdims=keepdims)
+    total = xp.sum(xp.real(product) if _is_complex(xp, product) else product, axis=axis, keepdims=keepdims)
+    return _as(xp, total, x.dtype) if is_narrow(xp, x.dtype) else total
 
 
 def _twice_std(xp: Any, ans: Any) -> Any:
@@ -87,7 +95,9 @@ def _twice_std(xp: Any, ans: Any) -> Any:
     return xp.where(ans == 0, INF, 2 * ans)
 
 
-def std_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+def std_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+    # Made again, not kept: consumers write 1 over the zeros of a deviation before they divide by it.
+    ans = xp.std(x, axis=axis, correction=correction, keepdims=keepdims)
     return var_vjp(xp, g / _twice_std(xp, ans), x, axis, correction, keepdims)
 
 
@@ -108,22 +118,33 @@ def _winners(xp: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
     return (x == _kept(xp, ans, x.shape, axis, keepdims)) | xp.isnan(x)
 
 
-def extremum_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    """Ties share the gradient evenly, with an axis too."""
-    winners = _winners(xp, x, ans, axis, keepdims)
-    count = xp.sum(xp.astype(winners, g.dtype), axis=axis, keepdims=True)
-    return xp.where(winners, _kept(xp, g, x.shape, axis, keepdims) / count, 0.0)
+def _how_many(xp: Any, winners: Any, dtype: Any, axis: Any, keepdims: bool) -> Any:
+    """The number of winners, as a float to divide by."""
+    return xp.sum(xp.astype(winners, xp.float32 if is_narrow(xp, dtype) else dtype), axis=axis, keepdims=keepdims)
+
+
+def _extremum_vjp(extremum: str) -> Any:
+    """Ties share the gradient evenly, with an axis too.
+
+    The extremum is made again, not kept: softmax and its kin write 0 over an infinite one before they subtract it.
+    """
+
+    def extremum_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+        winners = _winners(xp, x, getattr(xp, extremum)(x, axis=axis, keepdims=True), axis, True)
+        share = _divided(xp, _kept(xp, g, x.shape, axis, keepdims), _how_many(xp, winners, g.dtype, axis, True))
+        return xp.where(winners, share, 0.0)
+
+    return extremum_vjp
 
 
 def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
     winners = _winners(xp, x, ans, axis, keepdims)
-    count = xp.sum(xp.astype(winners, t.dtype), axis=axis, keepdims=keepdims)
-    return xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=keepdims) / count
+    return _divided(xp, xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=keepdims), _how_many(xp, winners, t.dtype, axis, keepdims))
 
 
-define("max(x, /, *, axis=None, keepdims=False)", x=extremum_vjp, jvp=extremum_jvp,
+define("max(x, /, *, axis=None, keepdims=False)", x=_extremum_vjp("max"), jvp=extremum_jvp,
        doc="The largest element over one axis, several, or all. Ties share the gradient.")
-define("min(x, /, *, axis=None, keepdims=False)", x=extremum_vjp, jvp=extremum_jvp,
+define("min(x, /, *, axis=None, keepdims=False)", x=_extremum_vjp("min"), jvp=extremum_jvp,
        doc="The smallest element over one axis, several, or all. Ties share the gradient.")
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----

@@ -1,0 +1,196 @@
+"""Samples of the decompositions of matrices. All are well conditioned, with values far from each other, for the sake of differences.
+
+Vectors are compared and differentiated by what does not depend on their phases: the projection onto each, or the product of a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..sample import Draw, Kink, Sample
+
+NAN = np.nan
+
+# ----- matrices -----
+
+
+def orthonormal(x: Any) -> Any:
+    return np.linalg.qr(x)[0]
+
+
+def adjoint(x: Any) -> Any:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def hermitian(x: Any) -> Any:
+    return (x + adjoint(x)) / 2
+
+
+PROJECT = {"x": hermitian}
+
+
+def with_eigenvalues(x: Any, low: float, high: float) -> Any:
+    """A Hermitian matrix with evenly spaced eigenvalues, whose eigenvectors depend on `x`."""
+    v = orthonormal(x)
+    return hermitian(v * np.linspace(low, high, x.shape[-1]) @ adjoint(v))
+
+
+def with_singular_values(x: Any) -> Any:
+    """A matrix of the shape of `x` with evenly spaced singular values, whose vectors depend on `x`."""
+    u, _, vh = np.linalg.svd(x, full_matrices=False)
+    return u * np.linspace(2.0, 0.7, u.shape[-1]) @ vh
+
+
+def with_diagonal(x: Any) -> Any:
+    """A matrix with eigenvalues that are far from each other, near a diagonal."""
+    return 0.2 * x + np.diag(np.linspace(-2.0, 2.0, x.shape[-1]))
+
+
+# ----- what is definite about vectors -----
+
+
+def conj(xp: Any, x: Any) -> Any:
+    return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
+
+
+def projections(xp: Any, values: Any, vectors: Any) -> Any:
+    """The values, and the projection onto each vector."""
+    rows = xp.matrix_transpose(vectors)
+    return values, rows[..., :, :, None] * conj(xp, rows)[..., :, None, :]
+
+
+def pairs(xp: Any, u: Any, s: Any, vh: Any) -> Any:
+    """The singular values, and the product of each left vector with its right one."""
+    k = s.shape[-1]
+    rows = xp.matrix_transpose(u[..., :, :k])
+    return s, rows[..., :, :, None] * vh[..., :k, :][..., :, None, :]
+
+
+def left(xp: Any, u: Any, s: Any, vh: Any) -> Any:
+    return projections(xp, s, u[..., :, :s.shape[-1]])[1]
+
+
+def right(xp: Any, u: Any, s: Any, vh: Any) -> Any:
+    return projections(xp, s, xp.matrix_transpose(vh[..., :s.shape[-1], :]))[1]
+
+
+# ----- samples -----
+
+
+def cholesky(draw: Draw) -> Iterator[Sample]:
+    for kind, make in (("", draw.real), ("complex", draw.complex)):
+        yield Sample(kind or "lower", with_eigenvalues(make(3, 3), 0.5, 2.0), project=PROJECT)
+        yield Sample(f"upper {kind}".strip(), with_eigenvalues(make(3, 3), 0.5, 2.0), project=PROJECT, upper=True)
+    yield Sample("batch", with_eigenvalues(draw.complex(2, 2, 2), 0.5, 2.0), project=PROJECT)
+    yield Sample("1x1", np.asarray([[2.0]]))
+    yield Sample("0x0", np.zeros((0, 0)))
+    yield Sample("empty batch", np.zeros((0, 2, 2)))
+
+
+def eigh(draw: Draw) -> Iterator[Sample]:
+    options: dict[str, Any] = {"project": PROJECT, "finish": projections}
+    yield Sample("real", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), **options)
+    yield Sample("complex", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), **options)
+    yield Sample("batch", with_eigenvalues(draw.complex(2, 2, 2), -1.0, 1.0), **options)
+    yield Sample("1x1", np.asarray([[2.0]]), **options)
+    yield Sample("0x0", np.zeros((0, 0)), **options)
+    yield Sample("empty batch", np.zeros((0, 2, 2)), **options)
+    yield Sample("values", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), project=PROJECT, finish=lambda xp, w, v: w)
+    yield Sample("vectors", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), project=PROJECT, finish=lambda xp, w, v: projections(xp, w, v)[1])
+    yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
+
+
+def eigvalsh(draw: Draw) -> Iterator[Sample]:
+    yield Sample("real", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), project=PROJECT)
+    yield Sample("complex", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), project=PROJECT)
+    yield Sample("batch", with_eigenvalues(draw.complex(2, 2, 2), -1.0, 1.0), project=PROJECT)
+    yield Sample("1x1", np.asarray([[2.0]]))
+    yield Sample("0x0", np.zeros((0, 0)))
+    yield Sample("empty batch", np.zeros((0, 2, 2)))
+    yield Kink("repeated", np.eye(3), gradients={"x": np.eye(3)}, second={"x": np.full((3, 3), NAN)})
+    yield Kink("zeros", np.zeros((2, 2)), gradients={"x": np.eye(2)})
+
+
+def eig(draw: Draw) -> Iterator[Sample]:
+    pair = np.asarray([[1.0, 1.5, 0.2], [-1.2, 0.8, 0.1], [0.3, -0.2, -1.0]])
+    yield Sample("real", with_diagonal(draw.real(3, 3)), finish=projections)
+    yield Sample("complex", with_diagonal(draw.complex(3, 3)), finish=projections)
+    yield Sample("conjugate pair", pair, finish=projections)
+    yield Sample("batch", with_diagonal(draw.complex(2, 2, 2)), finish=projections)
+    yield Sample("1x1", np.asarray([[2.0]]), finish=projections)
+    yield Sample("0x0", np.zeros((0, 0)), finish=projections)
+    yield Sample("empty batch", np.zeros((0, 2, 2)), finish=projections)
+    yield Sample("values", pair, finish=lambda xp, w, v: w)
+    yield Sample("vectors", with_diagonal(draw.complex(3, 3)), finish=lambda xp, w, v: projections(xp, w, v)[1])
+    yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
+
+
+def eigvals(draw: Draw) -> Iterator[Sample]:
+    yield Sample("real", with_diagonal(draw.real(3, 3)))
+    yield Sample("complex", with_diagonal(draw.complex(3, 3)))
+    yield Sample("conjugate pair", np.asarray([[1.0, 1.5, 0.2], [-1.2, 0.8, 0.1], [0.3, -0.2, -1.0]]))
+    yield Sample("batch", with_diagonal(draw.complex(2, 2, 2)))
+    yield Sample("1x1", np.asarray([[2.0]]))
+    yield Sample("0x0", np.zeros((0, 0)))
+    yield Sample("empty batch", np.zeros((0, 2, 2)))
+    yield Kink("repeated", np.eye(3), gradients={"x": np.eye(3)})
+
+
+def qr(draw: Draw) -> Iterator[Sample]:
+    for kind, make in (("", draw.real), ("complex", draw.complex)):
+        yield Sample(kind or "tall", with_singular_values(make(3, 2)))
+        yield Sample(f"square {kind}".strip(), with_singular_values(make(3, 3)))
+        yield Sample(f"wide {kind}".strip(), with_singular_values(make(2, 3)))
+        yield Sample(f"wide and complete {kind}".strip(), with_singular_values(make(2, 3)), mode="complete")
+        yield Sample(f"Q {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: q)
+        yield Sample(f"R {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: r)
+        yield Sample(f"Q of a wide one {kind}".strip(), with_singular_values(make(2, 3)), finish=lambda xp, q, r: q)
+        yield Sample(f"R of a wide one {kind}".strip(), with_singular_values(make(2, 3)), finish=lambda xp, q, r: r)
+    yield Sample("tall and complete", with_singular_values(draw.real(3, 2)), mode="complete", checks=("forward",))
+    yield Sample("batch", with_singular_values(draw.complex(2, 3, 2)))
+    yield Sample("1x1", np.asarray([[-2.0]]))
+    yield Sample("0x0", np.zeros((0, 0)))
+    yield Sample("no columns", np.zeros((3, 0)))
+    yield Sample("no rows", np.zeros((0, 3)))
+    yield Sample("empty batch", np.zeros((0, 3, 2)))
+
+
+def svd(draw: Draw) -> Iterator[Sample]:
+    reduced: dict[str, Any] = {"full_matrices": False}
+    for kind, make in (("", draw.real), ("complex", draw.complex)):
+        yield Sample(kind or "tall", with_singular_values(make(3, 2)), finish=pairs, **reduced)
+        yield Sample(f"square {kind}".strip(), with_singular_values(make(3, 3)), finish=pairs)
+        yield Sample(f"wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs, **reduced)
+        yield Sample(f"full and tall {kind}".strip(), with_singular_values(make(3, 2)), finish=pairs)
+        yield Sample(f"full and wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs)
+        for m, n, shape in ((3, 2, "tall"), (2, 3, "wide"), (3, 3, "square")):
+            yield Sample(f"U of a {shape} one {kind}".strip(), with_singular_values(make(m, n)), finish=left, **reduced)
+            yield Sample(f"Vh of a {shape} one {kind}".strip(), with_singular_values(make(m, n)), finish=right, **reduced)
+        yield Sample(f"S {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, u, s, vh: s)
+    yield Sample("batch", with_singular_values(draw.complex(2, 3, 2)), finish=pairs, **reduced)
+    yield Sample("1x1", np.asarray([[-2.0]]), finish=pairs)
+    yield Sample("0x0", np.zeros((0, 0)), finish=pairs)
+    yield Sample("no columns", np.zeros((3, 0)), finish=pairs)
+    yield Sample("no rows", np.zeros((0, 3)), finish=pairs)
+    yield Sample("empty batch", np.zeros((0, 3, 2)), finish=pairs)
+    yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
+
+
+def svdvals(draw: Draw) -> Iterator[Sample]:
+    yield Sample("tall", with_singular_values(draw.real(3, 2)))
+    yield Sample("complex", with_singular_values(draw.complex(3, 3)))
+    yield Sample("wide", with_singular_values(draw.real(2, 3)))
+    yield Sample("batch", with_singular_values(draw.complex(2, 3, 2)))
+    yield Sample("1x1", np.asarray([[-2.0]]))
+    yield Sample("0x0", np.zeros((0, 0)))
+    yield Sample("no columns", np.zeros((3, 0)))
+    yield Sample("empty batch", np.zeros((0, 3, 2)))
+    yield Kink("repeated", np.eye(3), gradients={"x": np.eye(3)}, second={"x": np.full((3, 3), NAN)})
+
+
+def samples() -> dict[str, Any]:
+    """The generators of these operations, by name."""
+    return {f"linalg.{f.__name__}": f for f in (cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals)}

@@ -1,0 +1,209 @@
+"""Fourier transforms. All are linear, those that have a half spectrum on one side over the real numbers only.
+
+The adjoint of a transform is the transform in the other direction, with the scaling of the other norm, so no gradient is
+scaled in a pass of its own; what `n` has trimmed or padded is then padded or trimmed. A half spectrum stands for a whole
+one that is conjugate-symmetric: each of its elements but the first, and the last of an even length, has a twin that it
+stands for as well, and those two are real, so that nothing depends on their imaginary parts.
+
+A library that has `fft.fft` alone gets all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..registry import linear, nondifferentiable
+
+Shape = tuple[int, ...]
+
+DUAL = {"backward": "forward", "forward": "backward", "ortho": "ortho", None: "forward"}
+"""The norm under which the transform in the other direction is the adjoint, by norm (None is the default of some libraries)."""
+
+INVERSE = {"fft": "ifft", "ifft": "fft"}
+
+# ----- Lengths -----
+
+
+def _along(axis: int, ndim: int, part: slice) -> Any:
+    """The key that selects a part of one axis."""
+    return (slice(None),) * (axis % ndim) + (part, ...)
+
+
+def _fit(xp: Any, x: Any, n: int, axis: int) -> Any:
+    """`x` trimmed, or padded with zeros, to length n."""
+    shape = x.shape
+    m, axis = shape[axis], axis % len(shape)
+    if m > n:
+        return x[_along(axis, len(shape), slice(0, n))]
+    return x if m == n else xp.unindex(x, _along(axis, len(shape), slice(0, m)), (*shape[:axis], n, *shape[axis + 1:]))
+
+
+def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) -> Any:
+    """A half spectrum of length n times `weight`, but for the elements that have no twin."""
+    m, ndim = half.shape[axis], len(half.shape)
+    place = xp.arange(m, device=xp.device_of(half))
+    alone = xp.astype((place == 0) | (2 * place == n), dtype)
+    return half * xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim))
+
+
+def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, int, int]]:
+    """The transforms over one axis that a transform over several consists of: the name of each, its length, its axis.
+
+    In NumPy's order, which matters where an axis is repeated. A length of -1 is the one without `s`.
+    """
+    if axes is None:
+        axes = range(len(shape)) if s is None else range(len(shape) - len(s), len(shape))
+    axes = tuple(a % len(shape) for a in axes)
+    lengths = [shape[a] if s is None or s[i] == -1 else s[i] for i, a in enumerate(axes)]
+    each = list(zip(lengths, axes, strict=True))
+    if name == "irfftn":
+        yield from (("ifft", n, a) for n, a in each[:-1])
+        yield "irfft", 2 * (shape[axes[-1]] - 1) if s is None or s[-1] == -1 else s[-1], axes[-1]
+        return
+    if name == "rfftn":
+        yield "rfft", *each.pop()
+    yield from (("ifft" if name == "ifftn" else "fft", n, a) for n, a in reversed(each))
+
+
+# ----- Adjoints -----
+
+
+def complex_vjp(xp: Any, g: Any, name: str, x_shape: Shape, axis: int, norm: Any) -> Any:
+    """The adjoint of fft or ifft."""
+    return _fit(xp, getattr(xp.fft, INVERSE[name])(g, axis=axis, norm=DUAL[norm]), x_shape[axis], axis)
+
+
+def to_half_vjp(xp: Any, g: Any, inverse: str, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any) -> Any:
+    """The adjoint of rfft or ihfft: half of the gradient of an element of the spectrum is its twin's."""
+    n = x_shape[axis] if n is None else n
+    g = _weighted(xp, g, n, axis, 0.5, x_dtype)
+    return _fit(xp, getattr(xp.fft, inverse)(g, n=n, axis=axis, norm=DUAL[norm]), x_shape[axis], axis)
+
+
+def from_half_vjp(xp: Any, g: Any, inverse: str, x_shape: Shape, axis: int, norm: Any) -> Any:
+    """The adjoint of irfft or hfft: an element of the half spectrum gets the gradient of its twin as well."""
+    half = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
+    return _fit(xp, _weighted(xp, half, g.shape[axis], axis, 2.0, g.dtype), x_shape[axis], axis)
+
+
+def several_vjp(xp: Any, g: Any, name: str, x_shape: Shape, x_dtype: Any, s: Any, axes: Any, norm: Any) -> Any:
+    """The adjoint of a transform over several axes: those of its passes, the last one first.
+
+    Over axes that differ, the passes commute, and those without a half spectrum are undone by one transform.
+    """
+    passes, shapes, shape = list(_passes(name, x_shape, s, axes)), [], list(x_shape)
+    for step, n, axis in passes:
+        shapes.append(tuple(shape))
+        shape[axis] = n // 2 + 1 if step == "rfft" else n
+    own = [(step, axis) for step, _, axis in passes if step in INVERSE]
+    joined = len(own) > 1 and len({axis for _, _, axis in passes}) == len(passes)
+    for (step, n, axis), before in zip(reversed(passes), reversed(shapes), strict=True):
+        if step == "rfft":
+            g = to_half_vjp(xp, g, "irfft", n, before, x_dtype, axis, norm)
+        elif step == "irfft":
+            g = from_half_vjp(xp, g, "rfft", before, axis, norm)
+        elif not joined:
+            g = complex_vjp(xp, g, step, before, axis, norm)
+        elif (step, axis) == own[-1]:
+            g = getattr(xp.fft, INVERSE[step] + "n")(g, axes=tuple(a for _, a in own), norm=DUAL[norm])
+            for _, a in own:
+                g = _fit(xp, g, x_shape[a], a)
+    return g
+
+
+# ----- Standard-only forms, for libraries that lack the function -----
+
+
+def ifft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
+    """The conjugate of the transform of the conjugate."""
+    return xp.conj(xp.fft.fft(xp.conj(x), n=n, axis=axis, norm=DUAL[norm]))
+
+
+def rfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
+    """The first half of the whole spectrum."""
+    n = x.shape[axis] if n is None else n
+    whole = xp.fft.fft(xp.astype(x, xp.result_type(x.dtype, 1j)), n=n, axis=axis, norm=norm)
+    return whole[_along(axis, len(x.shape), slice(0, n // 2 + 1))]
+
+
+def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
+    """The real part of the transform of the whole spectrum: the half, and its mirror image conjugated."""
+    n, ndim = 2 * (x.shape[axis] - 1) if n is None else n, len(x.shape)
+    half = _fit(xp, x, n // 2 + 1, axis)
+    twins = xp.conj(xp.flip(half[_along(axis, ndim, slice(1, (n + 1) // 2))], axis=axis))
+    return xp.real(xp.fft.ifft(xp.concat([half, twins], axis=axis), axis=axis, norm=norm))
+
+
+def hfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
+    """As irfft, with the sign of the exponent and the norm exchanged."""
+    return xp.fft.irfft(xp.conj(x), n=n, axis=axis, norm=DUAL[norm])
+
+
+def ihfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
+    """As rfft, with the sign of the exponent and the norm exchanged."""
+    return xp.conj(xp.fft.rfft(x, n=n, axis=axis, norm=DUAL[norm]))
+
+
+def several(xp: Any, x: Any, name: str, s: Any, axes: Any, norm: Any) -> Any:
+    """One axis after the other."""
+    for step, n, axis in _passes(name, x.shape, s, axes):
+        x = getattr(xp.fft, step)(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
+    """Move the first half behind the second one, or back; they differ in length where the axis is odd."""
+    axes = tuple(range(len(x.shape))) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    return xp.roll(x, tuple(x.shape[a] // 2 if forth else -(x.shape[a] // 2) for a in axes), axis=axes)
+
+
+def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
+    """Cycles per unit of the spacing d, those of the first half first, then, of a whole spectrum, the negative ones."""
+    place = xp.arange(n // 2 + 1 if half else n, device=device)
+    unit = xp.asarray(1 / (n * d), dtype=dtype, device=device)
+    return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), unit.dtype) * unit
+
+
+# ----- Declarations -----
+
+linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", doc="The discrete Fourier transform along an axis.",
+       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm))
+linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", doc="The inverse of fft.", forward={"*": ifft},
+       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm))
+linear("fft.rfft(x, /, *, n=None, axis=-1, norm='backward')", doc="The first half of the spectrum of real values.", forward={"*": rfft},
+       x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "irfft", n, x_shape, x_dtype, axis, norm))
+linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": irfft},
+       doc="The inverse of rfft: real values, of half their spectrum. Imaginary parts of its elements without a twin are ignored.",
+       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm))
+linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": hfft},
+       doc="The real spectrum of a conjugate-symmetric signal, of whose values the first half is given.",
+       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm))
+linear("fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": ihfft},
+       doc="The inverse of hfft: the first half of the signal.",
+       x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "hfft", n, x_shape, x_dtype, axis, norm))
+
+linear("fft.fftn(x, /, *, s=None, axes=None, norm='backward')", doc="The discrete Fourier transform over several axes, or all.",
+       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
+       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "fftn", x_shape, x_dtype, s, axes, norm))
+linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of fftn.",
+       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
+       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "ifftn", x_shape, x_dtype, s, axes, norm))
+linear("fft.rfftn(x, /, *, s=None, axes=None, norm='backward')", doc="The spectrum of real values over several axes, half of the last.",
+       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "rfftn", s, axes, norm)},
+       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "rfftn", x_shape, x_dtype, s, axes, norm))
+linear("fft.irfftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of rfftn: real values.",
+       forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "irfftn", s, axes, norm)},
+       x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "irfftn", x_shape, x_dtype, s, axes, norm))
+
+linear("fft.fftshift(x, /, *, axes=None)", doc="Move the frequency zero to the middle.",
+       forward={"*": lambda xp, x, axes: shift(xp, x, axes, True)},
+       x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes))
+linear("fft.ifftshift(x, /, *, axes=None)", doc="The inverse of fftshift.",
+       forward={"*": lambda xp, x, axes: shift(xp, x, axes, False)},
+       x=lambda xp, g, axes: xp.fft.fftshift(g, axes=axes))
+
+nondifferentiable("fft.fftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)", doc="The frequencies of a spectrum.",
+                  forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, False)})
+nondifferentiable("fft.rfftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)", doc="The frequencies of the first half of a spectrum.",
+                  forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, True)})

@@ -1,0 +1,224 @@
+"""The linalg extension: products, parts of matrices, inverses and linear systems. Determinants, norms and decompositions are next door.
+
+Complex gradients are PyTorch's. X stands for the inverse or pseudoinverse of x, ^H for the conjugate transpose.
+M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008, has the rules of inverses.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from ..registry import composite, define, linear, multilinear, nondifferentiable
+from .decompositions import adjoint, epsilon
+from .linear_algebra import _conj
+
+Shape = tuple[int, ...]
+
+
+# ----- names that the main namespace has, too -----
+
+composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2), doc="Matrix product, over the last two axes.")
+composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x), doc="Exchange the last two axes.")
+composite("linalg.tensordot(x1, x2, /, *, axes=2)", lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
+          doc="Sum of products over pairs of axes.")
+composite("linalg.vecdot(x1, x2, /, *, axis=-1)", lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
+          doc="Sum of conj(x1) * x2 along an axis.")
+
+# ----- products of vectors -----
+
+
+def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
+    """Each component is made of the next one and the one after that, in cyclic order."""
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"linalg.cross: the axis {axis} must have length 3 in both operands; their shapes are {x1.shape} and {x2.shape}.")
+    return xp.roll(x1, -1, axis=axis) * xp.roll(x2, 1, axis=axis) - xp.roll(x1, 1, axis=axis) * xp.roll(x2, -1, axis=axis)
+
+
+def outer(xp: Any, x1: Any, x2: Any) -> Any:
+    """The standard wants vectors; NumPy flattens anything else."""
+    if len(x1.shape) != 1 or len(x2.shape) != 1:
+        raise ValueError(f"linalg.outer: both operands must have one dimension; their shapes are {x1.shape} and {x2.shape}.")
+    return x1[:, None] * x2[None, :]
+
+
+multilinear("linalg.cross(x1, x2, /, *, axis=-1)", forward={"*": cross}, doc="The vector product of 3-vectors along an axis.",
+            x1=lambda xp, g, x2, axis: xp.linalg.cross(_conj(xp, x2), g, axis=axis),
+            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, _conj(xp, x1), axis=axis))
+multilinear("linalg.outer(x1, x2, /)", forward=outer, doc="The products of each element of one vector with each of another.",
+            x1=lambda xp, g, x2: g @ _conj(xp, x2),
+            x2=lambda xp, g, x1: _conj(xp, x1) @ g)
+
+# ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
+
+
+def _diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
+    """The length of a diagonal, and where it lies among the elements of a matrix."""
+    n, m = shape[-2:]
+    length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
+    start = (offset if offset >= 0 else -offset * m) if length else 0
+    return length, slice(start, start + (length - 1) * (m + 1) + 1 if length else start, m + 1)
+
+
+def diagonal(xp: Any, x: Any, offset: int) -> Any:
+    _, place = _diagonal_of(x.shape, offset)
+    return xp.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))[..., place]
+
+
+def diagonal_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
+    """Put the gradient on the diagonal, with zeros around it."""
+    n, m = x_shape[-2:]
+    _, place = _diagonal_of(x_shape, offset)
+    return xp.reshape(xp.unindex(g, (..., place), (*x_shape[:-2], n * m)), x_shape)
+
+
+def trace_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
+    length, _ = _diagonal_of(x_shape, offset)
+    return diagonal_vjp(xp, xp.broadcast_to(g[..., None], (*x_shape[:-2], length)), x_shape, offset)
+
+
+linear("linalg.diagonal(x, /, *, offset=0)", forward={"*": diagonal}, view=True, x=diagonal_vjp, doc="A diagonal of each matrix.")
+linear("linalg.trace(x, /, *, offset=0, dtype=None)", x=trace_vjp,
+       forward={"*": lambda xp, x, offset, dtype: xp.sum(xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)},
+       doc="The sum over a diagonal of each matrix.")
+
+# ----- inverses and linear systems -----
+
+
+def solve_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, ans: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    """gx2 = x1^-H g, gx1 = -gx2 ans^H: one solution serves both. Of one matrix for a batch, summed over the batch at once."""
+    vector = len(x2_shape) == 1  # only then is x2 a vector, or each of ans
+    gx2 = xp.linalg.solve(adjoint(xp, x1), g[..., None] if vector else g)
+    gx1 = None
+    if needs[0]:
+        y = _conj(xp, ans[..., None] if vector else ans)
+        ndim = len(gx2.shape)
+        if len(x1.shape) == 2 < ndim:
+            summed = (*range(ndim - 2), ndim - 1)
+            gx1 = -xp.tensordot(gx2, y, axes=(summed, summed))
+        else:
+            gx1 = -(gx2 @ xp.matrix_transpose(y))
+    return gx1, gx2[..., 0] if vector else gx2
+
+
+def solve_jvp(xp: Any, t_x1: Any, t_x2: Any, x1: Any, x2_shape: Shape, ans: Any) -> Any:
+    """x1 dans = dx2 - dx1 ans."""
+    vector = len(x2_shape) == 1
+    if vector:
+        ans, t_x2 = ans[..., None], None if t_x2 is None else t_x2[..., None]
+    moved = None if t_x1 is None else t_x1 @ ans
+    found = xp.linalg.solve(x1, t_x2 if moved is None else -moved if t_x2 is None else t_x2 - moved)
+    return found[..., 0] if vector else found
+
+
+def inv(xp: Any, x: Any) -> Any:
+    return xp.linalg.solve(x, xp.eye(x.shape[-1], dtype=x.dtype, device=xp.device_of(x)))
+
+
+def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
+    xh = adjoint(xp, ans)
+    return -(xh @ g @ xh)
+
+
+define("linalg.solve(x1, x2, /)", vjp=solve_vjp, jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
+       doc="The solution of x1 @ ans = x2 for each square matrix x1. x2 is a vector if it has one dimension, else a stack of matrices.")
+define("linalg.inv(x, /)", forward={"*": inv}, x=inv_vjp, jvp=lambda xp, t, ans: -(ans @ t @ ans),
+       doc="The inverse of each square matrix.")
+
+# ----- powers -----
+
+
+def matrix_power(xp: Any, x: Any, n: Any) -> Any:
+    """By squaring."""
+    n = index(n)
+    if n == 0:
+        return xp.broadcast_to(xp.eye(x.shape[-1], dtype=x.dtype, device=xp.device_of(x)), x.shape)
+    if n < 0:
+        x, n = xp.linalg.inv(x), -n
+    power = None
+    while True:
+        if n % 2:
+            power = x if power is None else power @ x
+        n //= 2
+        if not n:
+            return power
+        x = x @ x
+
+
+def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
+    """The sum of x^k t x^(n - 1 - k) over k, by squaring pairs (matrix, tangent) as the power itself is made."""
+    n = index(n)
+    if n == 0:
+        return xp.zeros_like(t)
+    if n < 0:
+        x = xp.linalg.inv(x)
+        t, n = -(x @ t @ x), -n
+    power = moved = None
+    while True:
+        if n % 2:
+            power, moved = (x, t) if power is None else (power @ x, moved @ x + power @ t)
+        n //= 2
+        if not n:
+            return moved
+        x, t = x @ x, x @ t + t @ x
+
+
+# The adjoint is the same sum, with x^H.
+define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=matrix_power_jvp,
+       x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
+       doc="Each square matrix to an integer power; to a negative one, the power of its inverse.")
+
+# ----- pseudoinverses -----
+
+
+def _cutoff(xp: Any, x: Any, s: Any, rtol: Any) -> Any:
+    """The value above which a singular value is not taken for zero."""
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * epsilon(xp, x.dtype)
+    return xp.max(s, axis=-1, keepdims=True) * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
+
+
+def pinv(xp: Any, x: Any, rtol: Any) -> Any:
+    if 0 in x.shape:
+        return xp.zeros_like(xp.matrix_transpose(x))
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    kept = s > _cutoff(xp, x, s, rtol)
+    inverse = xp.where(kept, 1 / xp.where(kept, s, 1), 0)
+    return adjoint(xp, vh) * inverse[..., None, :] @ adjoint(xp, u)
+
+
+def matrix_rank(xp: Any, x: Any, rtol: Any) -> Any:
+    s = xp.linalg.svdvals(x)
+    return xp.count_nonzero(s > _cutoff(xp, x, s, rtol), axis=-1)
+
+
+def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
+    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x), in an order that makes no square matrix of the longer side.
+
+    The adjoint of the derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
+    """
+    if x.shape[-2] < x.shape[-1]:  # of a wide matrix by that of its conjugate transpose
+        return adjoint(xp, pinv_vjp(xp, adjoint(xp, g), adjoint(xp, x), adjoint(xp, ans)))
+    gh, xh = adjoint(xp, g), adjoint(xp, ans)
+    left, right = gh @ (ans @ xh), ans @ gh
+    inner = right @ ans
+    return left - x @ (ans @ left) + xh @ (right - inner @ x) - adjoint(xp, inner)
+
+
+def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
+    """-X t X + X X^H t^H (I - x X) + (I - X x) t^H X^H X."""
+    if t_x is None:
+        return xp.zeros_like(ans)
+    if x.shape[-2] < x.shape[-1]:
+        return adjoint(xp, pinv_jvp(xp, adjoint(xp, t_x), adjoint(xp, x), adjoint(xp, ans)))
+    th, xh = adjoint(xp, t_x), adjoint(xp, ans)
+    left, right = ans @ xh @ th, th @ xh
+    return left - (left @ x) @ ans + (right - ans @ (x @ right) - ans @ t_x) @ ans
+
+
+# The cutoff only chooses the rank, so that nothing depends on it.
+define("linalg.pinv(x, /, *, rtol: array = None)", forward={"*": pinv}, jvp=pinv_jvp,
+       x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
+       doc="The Moore-Penrose pseudoinverse of each matrix. The derivative is that at constant rank.")
+nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", forward={"*": matrix_rank},
+                  doc="The number of singular values of each matrix that exceed rtol times the largest.")

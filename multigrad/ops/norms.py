@@ -1,0 +1,194 @@
+"""Norms of vectors and matrices, in the linalg extension.
+
+Of each norm one function gives the gradient in the shape of x, scaled by the norm itself, so that nothing overflows or vanishes that
+the norm holds; the vjp multiplies with it, the jvp takes the inner product with it. At kinks it is a subgradient, PyTorch's: 0 at
+the origin, and ties share evenly. Where it says "to every order", higher derivatives there are 0, too.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from ..registry import define
+from .decompositions import adjoint
+from .kernels import is_complex
+from .linear_algebra import _conj
+from .statistical import _as, _axes, _how_many, _kept
+
+Axes = tuple[int, ...]
+
+
+def _over(xp: Any, x: Any, r: Any) -> Any:
+    """x / r, but 0 to every order where r is 0."""
+    return x / xp.where(r == 0, inf, r)
+
+
+def _real_inner(xp: Any, unit: Any, t: Any, axis: Axes, keepdims: bool) -> Any:
+    """The sum of Re(conj(unit) t)."""
+    product = _conj(xp, unit) * t
+    return xp.sum(xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims)
+
+
+def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
+    """1 / k for each of the k values equal to the best one, 0 for others. A nan is equal to a nan."""
+    winners = (values == best) | xp.isnan(values)
+    count = _how_many(xp, winners, values.dtype, axis, True)
+    return _as(xp, xp.where(winners, 1 / xp.where(count == 0, 1.0, count), 0.0), values.dtype)  # of nothing there is no winner
+
+
+# ----- vectors -----
+
+
+def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
+    """By the definition of each norm."""
+    if ord == 0:
+        real = xp.abs(x).dtype
+        return xp.sum(xp.astype(x != 0, real), axis=axis, keepdims=keepdims)
+    if ord == 2:
+        square = xp.real(xp.conj(x) * x) if is_complex(xp, x.dtype) else x * x
+        return xp.sqrt(xp.sum(square, axis=axis, keepdims=keepdims))
+    r = xp.abs(x)
+    if ord in (inf, -inf):
+        return (xp.max if ord == inf else xp.min)(r, axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return xp.sum(r, axis=axis, keepdims=keepdims)
+    return xp.sum(r**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
+    """The gradient of a norm; `ans` has the reduced axes.
+
+    sign(x) (|x| / ans)^(p - 1), where elements of 0 count as 0 to every order unless p is even: there it is a polynomial in x / ans.
+    Of ord 0, a count, it is 0 everywhere.
+    """
+    if ord == 0:
+        return xp.zeros_like(x)
+    if ord == 1:
+        return xp.sign(x)
+    if ord in (inf, -inf):
+        return xp.sign(x) * _shares(xp, xp.abs(x), ans, axis)
+    x = _over(xp, x, ans)
+    if ord == 2:
+        return x
+    if ord > 0 and ord % 2 == 0:
+        square = xp.real(xp.conj(x) * x) if is_complex(xp, x.dtype) else x * x
+        return x * square ** (ord / 2 - 1)
+    r = xp.abs(x)
+    zero = r == 0
+    return xp.where(zero, 0.0, xp.sign(x) * xp.where(zero, 1.0, r) ** (ord - 1))
+
+
+def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
+    g, ans = (_kept(xp, y, x.shape, axis, keepdims) for y in (g, ans))
+    return g * _vector_gradient(xp, x, ans, _axes(x.shape, axis), _number(ord))
+
+
+def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
+    gradient = _vector_gradient(xp, x, _kept(xp, ans, x.shape, axis, keepdims), _axes(x.shape, axis), _number(ord))
+    return _real_inner(xp, gradient, t, _axes(x.shape, axis), bool(keepdims))
+
+
+def _number(ord: Any) -> Any:
+    """An order as a Python number, NumPy's scalars too: a double would widen single precision."""
+    return ord if ord is None or isinstance(ord, str) else float(ord)
+
+
+define("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", chapter="linalg", forward={"*": vector_norm},
+       x=vector_norm_vjp, jvp=vector_norm_jvp,
+       doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord), or the number of elements other than 0 (0), "
+           "the largest (inf) or smallest (-inf) modulus. The gradient at the origin is 0, and ties share it.")
+
+# ----- matrices -----
+
+
+def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
+    """By the definition of each norm."""
+    if ord in ("fro", None):
+        return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        s = xp.linalg.svdvals(x)
+        found = xp.sum(s, axis=-1) if ord == "nuc" else (xp.max if ord > 0 else xp.min)(s, axis=-1)
+    elif ord in (1, -1, inf, -inf):
+        sums = xp.sum(xp.abs(x), axis=-2 if ord in (1, -1) else -1)
+        found = (xp.max if ord > 0 else xp.min)(sums, axis=-1)
+    else:
+        raise ValueError(f"linalg.matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf.")
+    return found[..., None, None] if keepdims else found
+
+
+def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
+    """The gradient of a norm; `ans` has axes of length 1 for the matrix."""
+    if ord in ("fro", None):
+        return _over(xp, x, ans)
+    if ord in ("nuc", 2, -2):
+        return xp.singular_factor(x, ord)
+    along = -2 if ord in (1, -1) else -1
+    return xp.sign(x) * _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,))
+
+
+def _matrix_kept(xp: Any, y: Any, x: Any) -> Any:
+    return xp.reshape(y, (*x.shape[:-2], 1, 1))
+
+
+def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, ord: Any) -> Any:
+    return _matrix_kept(xp, g, x) * _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord))
+
+
+def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
+    return _real_inner(xp, _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)), t, (-2, -1), bool(keepdims))
+
+
+define("linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')", chapter="linalg", forward={"*": matrix_norm},
+       x=matrix_norm_vjp, jvp=matrix_norm_jvp,
+       doc="A norm of each matrix: the root of the sum of squares ('fro'), the sum of the singular values ('nuc'), the largest or smallest "
+           "of these (2, -2), of the sums of moduli of columns (1, -1) or rows (inf, -inf). The gradient at 0 is 0, and ties share it.")
+
+# ----- the gradients of norms made of singular values -----
+#
+# Their derivatives do not go through that of singular vectors, which does not exist where singular values are equal: the nuclear norm
+# is smooth at the identity, and the largest singular value at any matrix where only others are equal.
+
+
+def _weights(xp: Any, s: Any, ord: Any) -> Any:
+    """The gradient of the norm by the singular values: 1 each, or shared by those equal to the extreme one. A value of 0 has 0."""
+    if ord == "nuc":
+        return xp.where(s == 0, 0.0, xp.ones_like(s))
+    best = (xp.max if ord > 0 else xp.min)(s, axis=-1, keepdims=True)
+    return xp.where(s == 0, 0.0, _shares(xp, s, best, (-1,)))
+
+
+def singular_factor(xp: Any, x: Any, ord: Any) -> Any:
+    """U diag(w) V^H."""
+    if 0 in x.shape:
+        return xp.zeros_like(x)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    return (u * _weights(xp, s, ord)[..., None, :]) @ vh
+
+
+def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
+    """U m V^H and, of a matrix that is not square, what leaves the space of U or V, times w / s. Its own adjoint.
+
+    2 m_ij = (w_i - w_j) / (s_i - s_j) (e + e^H)_ij + (w_i + w_j) / (s_i + s_j) (e - e^H)_ij with e = U^H t V; a quotient 0 / 0, of equal
+    values with equal weights or of two zeros, is 0. Noferini, A formula for the Frechet derivative of a generalized matrix function, 2017.
+    """
+    if 0 in x.shape:
+        return xp.zeros_like(x)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    uh, v, w = adjoint(xp, u), adjoint(xp, vh), _weights(xp, s, ord)
+    left, right = uh @ t, t @ v
+    e = left @ v
+    (w_i, w_j), (s_i, s_j) = ((y[..., :, None], y[..., None, :]) for y in (w, s))
+    eh = adjoint(xp, e)
+    found = u @ (_over(xp, w_i - w_j, s_i - s_j) * (e + eh) + _over(xp, w_i + w_j, s_i + s_j) * (e - eh)) / 2 @ vh
+    scale = _over(xp, w, s)
+    if x.shape[-2] > x.shape[-1]:
+        return found + (right - u @ e) * scale[..., None, :] @ vh
+    if x.shape[-2] < x.shape[-1]:
+        return found + u @ ((left - e @ vh) * scale[..., :, None])
+    return found
+
+
+define("singular_factor(x, /, ord)", chapter="kernels", forward=singular_factor, x=lambda xp, g, x, ord: singular_factor_jvp(xp, g, x, ord),
+       jvp=singular_factor_jvp,
+       doc="U diag(w) Vh for each matrix x = U diag(S) Vh, where w is the gradient of the matrix norm of order 'nuc', 2 or -2 by S.")
