@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from ..engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from ..engine.gradients import backward, grad
+from . import anomaly_mode, function, functional, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
+from .variable import Variable
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "Variable",
+    "anomaly_mode",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "variable",
+]
+
+
+def variable(*args: Any, **kwargs: Any) -> NoReturn:  # the module of this name is found by import, as in torch
+    """Deprecated."""
+    raise RuntimeError("multigrad.autograd.variable(...) is deprecated, use multigrad.tensor(...) instead")

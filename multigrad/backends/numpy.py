@@ -329,7 +329,8 @@ def own(xp: Any, g: Any, like: Any) -> Any:
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
         return np.array(g, order="K")
-    result = np.empty_like(like, dtype=g.dtype, subok=False)
+    dense = like.flags.forc or _is_dense(like)
+    result = np.empty_like(like, dtype=g.dtype, order="K" if dense else "C", subok=False)
     result[...] = g
     return result
 
@@ -342,6 +343,16 @@ def _is_all_of_its_base(g: Any) -> bool:
 
 
 def _same_order(g: Any, like: Any) -> bool:
-    """Whether both are row-major, or both column-major (strides of axes of length 1 may differ), or `like` is neither."""
+    """Whether both are row-major, or both column-major (strides of axes of length 1 may differ), or `g` is row-major and `like` has gaps."""
     a, b = g.flags, like.flags
-    return bool((a.c_contiguous and b.c_contiguous) or (a.f_contiguous and b.f_contiguous) or not b.forc)
+    return bool((a.c_contiguous and b.c_contiguous) or (a.f_contiguous and b.f_contiguous) or (a.c_contiguous and not b.forc and not _is_dense(like)))
+
+
+def _is_dense(x: Any) -> bool:
+    """Whether the elements of `x`, in some order of its axes, lie side by side."""
+    expected = x.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True

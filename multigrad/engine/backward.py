@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -11,8 +12,8 @@ from ..errors import GradientError
 from ..registry import Rule
 from . import grad_mode
 from .dispatch import innermost
-from .graph import FREED, AccumulateGrad, MultiNode, Node, Pick, check_versions, last_write, tick
-from .hooks import run_hooks, run_post_accumulate
+from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
+from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import Layer
 from .tensor import LayeredTensor, Tensor, _new, wrap, wrap_at
 
@@ -27,9 +28,13 @@ class Pass:
     level    the level whose graph is differentiated
     targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the leaves
     needed   the nodes on the way to a target; None: all
+    into     whether leaves among the targets accumulate
+    reached  the nodes that run, and `groups` the state of hooks on several Tensors; set where somebody asks (run_in_order)
     """
 
-    __slots__ = ("create", "keep", "like", "needed", "raw", "targets", "through")
+    __slots__ = ("create", "groups", "into", "keep", "like", "needed", "raw", "reached", "targets", "through")
+    groups: dict[Any, Any]
+    reached: set[Node]
 
     def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False) -> None:
         self.like = like
@@ -38,6 +43,7 @@ class Pass:
         self.targets = targets
         self.needed: set[Node] | None = None
         self.through = others
+        self.into = False
         self.raw = not create and type(like) is not LayeredTensor  # every value of this pass is a raw array
 
 
@@ -82,32 +88,34 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if kind is not Node:
             box = [g]  # the only reference: a leaf may keep what nobody else holds
             g = found = gradient = None
-            if kind is AccumulateGrad and targets is None and not node.extra.hooks:
+            if kind is AccumulateGrad and targets is None and node.extra is None:
                 accumulate(node, box, p)
                 node = None
                 continue
-            g, go_on = _special(node, kind, box, p, heap, buffers)
-            if not go_on:
+            found = step(node, kind, box, p, heap, buffers)
+            if found is STOP:
                 node = None
                 continue
-        elif targets is not None and node in targets:
-            targets[node] = g
-            if not p.through and (needed is None or not _leads_on(node, needed)):
-                node = None
-                continue
-        saved = node.saved
-        rule = node.rule
-        if saved is None:
-            raise GradientError(FREED)
-        if node.seq < last_write[0] and node.cells is not None:
-            check_versions(node)
-        found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, g, p)
-        if not keep and rule.saves:
-            node.saved = node.cells = None
+            rule = node.rule
+        else:
+            if targets is not None and node in targets:
+                targets[node] = g
+                if not p.through and (needed is None or not _leads_on(node, needed)):
+                    node = None
+                    continue
+            saved = node.saved
+            rule = node.rule
+            if saved is None:
+                raise GradientError(FREED)
+            if node.seq < last_write[0] and node.cells is not None:
+                check_versions(node)
+            found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, saved, g, p)
+            if not keep and rule.saves:
+                node.saved = node.cells = None
         parents = node.next
         if rule.single:
             if found is None or (needed is not None and parents not in needed):
-                if found is None:
+                if found is None and kind is Node:
                     refuse_none(rule)
                 node = None
                 continue
@@ -116,7 +124,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             node = None  # the youngest parent, which may be the next to run
             for parent, gradient in zip(parents, found):  # one each, by construction
                 if gradient is None or (needed is not None and parent not in needed):
-                    if gradient is None:
+                    if gradient is None and kind is Node:
                         refuse_none(rule)
                     continue
                 if node is None:
@@ -144,23 +152,86 @@ def refuse_none(rule: Any) -> None:
         raise GradientError(f"a derivative rule of the operation {op.name!r} returned None; it must return the gradient")
 
 
-def _special(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> tuple[Any, bool]:
-    """What comes before a node that is no plain Node; says whether its rule runs now."""
-    if kind is not MultiNode and (node.extra.hooks or node.extra.retain):
-        box[0] = run_hooks(node, box[0], p)
-    if p.targets is not None and node in p.targets:
-        p.targets[node] = box[0]
-        if not p.through and (p.needed is None or not _leads_on(node, p.needed)):
-            return None, False
-    if kind is AccumulateGrad:
-        if p.targets is None or (p.through and node not in p.targets):
-            accumulate(node, box, p)  # type: ignore[arg-type]
-        return None, False
-    g = box[0]
+STOP: Any = object()
+"""Instead of gradients: the pass does not go on from here."""
+
+
+def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> Any:
+    """Run a node that is no plain Node, with its hooks. Returns what its rule returned, or STOP."""
     if kind is Pick:
-        _collect(node, g, heap, buffers, p)  # type: ignore[arg-type]
-        return None, False
-    return (tuple(g) if kind is MultiNode else g), True
+        _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
+        return STOP
+    e = getattr(node, "extra", None)
+    if isinstance(node, MultiNode):
+        for number, of_output in sorted(node.outputs.items()):
+            box[0][number] = run_hooks(of_output, box[0][number], p)
+        box[0] = tuple(box[0])
+    elif e is not None:
+        box[0] = run_hooks(e, box[0], p)
+    if p.targets is not None and not _reported(node, box[0], p):
+        return STOP
+    if kind is AccumulateGrad:
+        if p.targets is None or (p.into if node in p.targets else p.through):
+            _finish(node, box, p)  # type: ignore[arg-type]
+        return STOP
+    return execute(node, box[0], p)
+
+
+def _reported(node: Node, g: Any, p: Pass) -> bool:
+    """Note the gradient if it was asked for; whether the pass goes on from here."""
+    targets = p.targets
+    assert targets is not None
+    if isinstance(node, MultiNode):
+        for ref, gradient in zip(node.picks, g, strict=True):
+            pick = None if ref is None else ref()
+            if pick is not None and pick in targets:
+                targets[pick] = gradient
+        return p.needed is None or node in p.needed
+    if node not in targets or (p.into and type(node) is AccumulateGrad):
+        return True
+    targets[node] = g
+    return p.through or (p.needed is not None and _leads_on(node, p.needed))
+
+
+def execute(node: Node, g: Any, p: Pass) -> Any:
+    """Run the rule of a node between the node's own hooks."""
+    e = getattr(node, "extra", None)
+    if e is not None and e.prehooks:
+        g = run_prehooks(e, g, p)
+    saved = node.saved
+    if saved is None:
+        raise GradientError(FREED)
+    if node.seq < last_write[0] and node.cells is not None and not (e is not None and e.unchecked):
+        check_versions(node)
+    rule = node.rule
+    found: Any
+    if g is None:  # a prehook said so
+        found = None if rule.single else (None,) * len(node.next)
+    elif isinstance(node, CustomNode):
+        found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
+    else:
+        found = rule.vjp(node.host.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
+    if not p.keep and rule.saves:
+        node.saved = node.cells = None
+    if g is not None and any(x is None for x in ((found,) if rule.single else found)):
+        refuse_none(rule)
+    return run_posthooks(node, e, found, g, p) if e is not None and e.posthooks else found
+
+
+def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
+    """Accumulate into a leaf, between the hooks of its node."""
+    e = node.extra
+    if e is None:
+        accumulate(node, box, p)
+        return
+    if e.prehooks:
+        box[0] = run_prehooks(e, box[0], p)
+    g = box[0] if e.posthooks else None
+    leaf = accumulate(node, box, p) if box[0] is not None else None
+    if leaf is not None and e.post_accumulate:
+        run_post_accumulate(e, leaf)
+    if e.posthooks:
+        run_posthooks(node, e, (), g, p)
 
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
@@ -169,10 +240,8 @@ def _leads_on(node: Node, needed: set[Node]) -> bool:
     return any(parent in needed for parent in parents)
 
 
-def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any], p: Pass) -> None:
+def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
     node = pick.next
-    if p.needed is not None and node not in p.needed:
-        return
     if node not in buffers:
         buffers[node] = [None] * len(node.picks)
         heappush(heap, (-node.seq, node))
@@ -180,11 +249,9 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any], p: P
     buffers[node][pick.number] = g if before is None else before + g
 
 
-def _lifted(node: Node, g: Any, p: Pass) -> Any:
+def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
     rule = node.rule
-    saved = node.saved
-    assert saved is not None
     if not p.create and not _any_layer(g) and not _any_layer(saved):
         return rule.vjp(node.host.xp, g, *saved)
     lifted = [_lift(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
@@ -236,11 +303,11 @@ def _lift(node: Node, value: Any, source: Any, p: Pass) -> Any:
     return t
 
 
-def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
-    """Add the gradient in `box` to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded."""
+def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
+    """Add the gradient in `box` to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded. Returns the leaf."""
     leaf = node.tensor()
     if leaf is None or not node.enabled:
-        return
+        return None
     cell = node.cell
     with _accumulating:
         before = cell.grad
@@ -258,8 +325,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
                 cell.grad = before + given  # recorded only where the pass is, see run_pass
             else:
                 cell.grad = given.clone() if type(given) is not LayeredTensor else given  # later gradients are added to it in place
-    if node.extra.post_accumulate:
-        run_post_accumulate(node, leaf)
+    return leaf
 
 
 def keepable(holder: Tensor, value: Any) -> None:
@@ -301,9 +367,63 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     before = variable.get()
     variable.set(p.create)
     try:
-        run(roots, p)
+        (run_in_order if watched else run)(roots, p)
     finally:
         variable.set(before)
+
+
+def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
+    """As `run`, for those who watch: each leaf runs as soon as its gradient is complete, as in PyTorch, and no node takes the short way."""
+    p.reached, due = reach(roots, p)
+    p.groups = {}
+    heap: list[tuple[float, Node]] = []
+    buffers: dict[Node, Any] = {}
+    owned: set[Node] = set()
+
+    def deliver(node: Node, g: Any) -> None:
+        if node not in buffers:
+            buffers[node] = g
+            heappush(heap, (-due.get(node, node.seq), node))
+        elif p.raw and node in owned:
+            buffers[node] += g
+        else:
+            buffers[node] = buffers[node] + g
+            owned.add(node)
+
+    for root, gradient in roots:
+        deliver(root, gradient)
+    while heap:
+        node = heappop(heap)[1]
+        box = [buffers.pop(node)]
+        gradient = None
+        found = step(node, type(node), box, p, heap, buffers)
+        if found is STOP:
+            continue
+        parents, gradients = ((node.next,), (found,)) if node.rule.single else (node.next, found)
+        found = None
+        for parent, gradient in zip(parents, gradients, strict=True):
+            if gradient is not None and (p.needed is None or parent in p.needed):
+                deliver(parent, gradient)
+
+
+def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:
+    """The nodes that the pass reaches, and for each leaf the number at which its gradient is complete: just below its oldest child's."""
+    reached: set[Node] = set()
+    last: dict[Node, tuple[int, float]] = {root: (2**62, -i) for i, (root, _) in reversed(list(enumerate(roots))) if type(root) is AccumulateGrad}
+    stack = [root for root, _ in roots]
+    while stack:
+        node = stack.pop()
+        if node in reached:
+            continue
+        reached.add(node)
+        parents = node.next if isinstance(node.next, tuple) else (node.next,)
+        for i, parent in enumerate(parents):
+            if p.needed is not None and parent not in p.needed:
+                continue
+            stack.append(parent)
+            if type(parent) is AccumulateGrad and (parent not in last or node.seq < last[parent][0]):
+                last[parent] = (node.seq, -(i + 1) / (len(parents) + 1))
+    return reached, {leaf: number + fraction for leaf, (number, fraction) in last.items()}
 
 
 def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any]) -> set[Node]:
@@ -321,6 +441,9 @@ def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any]) -> se
         parents = node.next
         stack += parents if isinstance(parents, tuple) else (parents,)
     needed = set(targets)
+    for target in targets:
+        if type(target) is Pick:  # its node runs the hooks of all outputs
+            needed.update(filter(None, (ref() for ref in target.next.picks if ref is not None)))
     for node in sorted(order, key=lambda n: n.seq):
         parents = node.next
         if node not in needed and any(q in needed for q in (parents if isinstance(parents, tuple) else (parents,))):

@@ -239,7 +239,7 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     overrides = elem.host.backend.rules.get(op.name)
     rule = pullback(op, needs, elem.complex, True, None if overrides is None else backend_rules(op, elem.host))
     multi = op.outputs != ()
-    node: Node = MultiNode() if multi else Node()
+    node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
     node.rule = rule
     node.host = elem.host
@@ -252,7 +252,6 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
         tensors[0]._node = node
         return
     assert isinstance(node, MultiNode)
-    node.picks = [None] * len(tensors)
     for i, t in enumerate(tensors):
         if isinstance(t, Tensor) and t._elem.floating:
             t._node = node.pick(i)

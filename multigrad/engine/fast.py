@@ -8,6 +8,7 @@ node. Everything else (broadcasting, mixed dtypes, layers, lists, raw arrays) go
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -64,19 +65,49 @@ def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
     if usual and op.name not in elem.host.backend.rules:  # which may keep something else
         out = result._elem
         if out is elem or (op.kind == "nondifferentiable" and out.bool):
-            plans[elem] = Plan(op, elem, out)
+            _note(plans, elem, Plan(op, elem, out))
             return result
-    plans[elem] = False
+    _note(plans, elem, False)
     return result
 
 
+def _note(plans: dict[Element, Any], elem: Element, plan: Any) -> None:
+    with _learning:
+        if _aside is None:
+            plans[elem] = plan
+
+
 _caches: list[dict[Element, Any]] = []
+_learning = threading.Lock()
+_aside: list[dict[Element, Any]] | None = None
+"""The plans while they are set aside, and none is learnt."""
 
 
 def forget() -> None:
     """Drop all plans (after a backend or an operation was replaced)."""
-    for plans in _caches:
-        plans.clear()
+    global _aside
+    with _learning:
+        for plans in _caches:
+            plans.clear()
+        _aside = None if _aside is None else []
+
+
+def set_aside() -> None:
+    """Close the hot path: until `bring_back`, every operation takes the general one."""
+    global _aside
+    with _learning:
+        _aside = [plans.copy() for plans in _caches]
+        for plans in _caches:
+            plans.clear()
+
+
+def bring_back() -> None:
+    """Open the hot path again."""
+    global _aside
+    with _learning:
+        for plans, before in zip(_caches, _aside or (), strict=False):
+            plans.update(before)
+        _aside = None
 
 
 def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,

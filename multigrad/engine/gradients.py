@@ -9,21 +9,22 @@ from typing import Any
 from ..errors import GradientError
 from . import level
 from . import tensor as _tensor
-from .backward import Pass, accumulate, run_pass, strip
+from .backward import Pass, run_pass, strip
 from .dispatch import innermost, is_array
-from .graph import AccumulateGrad, Node
+from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer
 from .tensor import LayeredTensor, Tensor, element_of, wrap_at
 
 
 def _sequence(x: Any) -> list[Any]:
-    return [x] if x is None or is_array(x) or not isinstance(x, Iterable) else list(x)
+    return [x] if x is None or is_array(x) or isinstance(x, GradientEdge) or not isinstance(x, Iterable) else list(x)
 
 
 def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tuple[Node, Any]], Tensor]:
     """The nodes where the pass starts with their gradients, and the output of the highest level."""
     if len(grads) != len(outputs):
         raise GradientError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    outputs = [_stand_in(t, g) if isinstance(t, GradientEdge) else t for t, g in zip(outputs, grads, strict=True)]
     for i, t in enumerate(outputs):
         if not isinstance(t, Tensor):
             raise TypeError(f"element {i} of tensors is of type {type(t).__name__}; expected a multigrad Tensor. "
@@ -43,6 +44,25 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
             value = value._array
         roots.append((t._node, value))
     return roots, top
+
+
+def _stand_in(e: GradientEdge, g: Any) -> Tensor:
+    """A Tensor in the place of the one that this edge is of, as far as anybody remembers what that was like; else like its gradient `g`."""
+    node = arrival(e)
+    noted = getattr(node, "extra", None)
+    leaf = node.variable if isinstance(node, AccumulateGrad) else None
+    if leaf is not None:
+        return leaf
+    if noted is not None and noted.output is not None:
+        info, like = noted.output
+        t = wrap_at(like, like._elem.host.xp.broadcast_to(like._array, info.shape) if not isinstance(like._array, Layer) else like._array)
+    elif g is None:
+        raise GradientError(f"the gradient of a GradientEdge of {node.name()} must be given, because nobody noted the shape of that output; "
+                            "get_gradient_edge(tensor) does")
+    else:
+        t = wrap_at(g, g._array) if isinstance(g, Tensor) else _tensor.wrap(g)
+    t._node = node
+    return t
 
 
 NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
@@ -88,7 +108,7 @@ _warned = [False]
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             grad_variables: Any = None, inputs: Any = None) -> None:
+             grad_variables: Any = None, inputs: Any = None, *, retain_variables: bool | None = None) -> None:
     """Compute the sum of the gradients of `tensors` with respect to the leaves and add it to their `.grad`.
 
     tensors       one Tensor or a sequence; an element that is not a real scalar needs its gradient in `grad_tensors`
@@ -105,6 +125,12 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
                                "Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    if retain_variables is not None:
+        warnings.warn("`retain_variables` is deprecated. Use `retain_graph` instead.", FutureWarning, stacklevel=2)
+        if retain_graph is not None:
+            raise RuntimeError("`retain_graph` and `retain_variables` (deprecated) arguments both passed to `backward()`. "
+                               "Please only use `retain_graph`.")
+        retain_graph = retain_variables
     if type(tensors) is Tensor and grad_tensors is None and inputs is None and not create_graph and tensors._node is not None:
         run_pass([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
         return
@@ -126,12 +152,11 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         run_pass(roots, p)
         return
     for t in wanted:
-        t.retain_grad()
-    p.targets = {t._node: None for t in wanted if t._node is not None}
+        if isinstance(t, Tensor):
+            t.retain_grad()
+    p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
+    p.into = True
     run_pass(roots, p)
-    for node, g in p.targets.items():
-        if g is not None and type(node) is AccumulateGrad:
-            accumulate(node, [g], p)
 
 
 def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:
@@ -146,14 +171,18 @@ def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:
         x = x._array
 
 
-def _inputs(inputs: Any, name: str) -> list[Tensor] | None:
+def _node_of(t: Tensor | GradientEdge) -> Node | None:
+    return arrival(t) if isinstance(t, GradientEdge) else t._node
+
+
+def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     if inputs is None:
         return None
     found = _sequence(inputs)
     if not found:
         raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
     for t in found:
-        if not isinstance(t, Tensor):
+        if not isinstance(t, (Tensor, GradientEdge)):
             raise TypeError(f"inputs of {name}() must be Tensors, not {type(t).__name__}. For raw arrays, use multigrad.func.grad.")
     return found
 
@@ -187,23 +216,28 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not given_outputs:
         raise GradientError("grad requires non-empty outputs")
     roots, top = _roots(given_outputs, given, create_graph)
+    if materialize_grads and any(isinstance(t, GradientEdge) for t in wanted):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
     for t in wanted:
+        if isinstance(t, GradientEdge):
+            continue
         if t._node is None:
             raise GradientError("One of the differentiated Tensors does not require grad")
         if t._level < top._level:
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
     keep = create_graph if retain_graph is None else retain_graph
-    p = Pass(top, keep, create_graph, {t._node: None for t in wanted if t._node is not None}, others=not only_inputs)
+    p = Pass(top, keep, create_graph, {node: None for node in map(_node_of, wanted) if node is not None}, others=not only_inputs)
     run_pass(roots, p)
     return tuple(_result(t, p, i, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
 
 
-def _result(t: Tensor, p: Pass, i: int, allow_unused: bool, materialize: bool) -> Tensor | None:
-    assert p.targets is not None and t._node is not None
-    g = p.targets[t._node]
+def _result(t: Tensor | GradientEdge, p: Pass, i: int, allow_unused: bool, materialize: bool) -> Tensor | None:
+    node = _node_of(t)
+    assert p.targets is not None and node is not None
+    g = p.targets[node]
     if g is None:
-        if materialize:
+        if materialize and isinstance(t, Tensor):
             host = t._elem.host
             zeros: Tensor = host.bound.zeros_like(t)
             return zeros.requires_grad_() if p.create else zeros
@@ -211,6 +245,8 @@ def _result(t: Tensor, p: Pass, i: int, allow_unused: bool, materialize: bool) -
             raise GradientError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this "
                                 "is the desired behavior.")
         return None
+    if isinstance(t, GradientEdge):
+        t = p.like
     if isinstance(g, Tensor) and g._level >= t._level:
         return g
     if not isinstance(g, Layer):

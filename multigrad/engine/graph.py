@@ -9,14 +9,17 @@ than the node.
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import GradientError
 
 if TYPE_CHECKING:
+    from .backward import Pass
     from .element import Host
     from .rules import Pullback
     from .tensor import Tensor
@@ -37,7 +40,7 @@ class Node:
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
     host    whose library the saved arrays are of
-    extra   hooks and metadata; set only on nodes of the class HookedNode
+    extra   hooks and metadata; set only on nodes of the classes below, None as long as there are none
     """
 
     __slots__ = ("__weakref__", "cells", "extra", "host", "next", "rule", "saved", "seq")
@@ -47,7 +50,7 @@ class Node:
     cells: Any
     next: Any
     host: Host
-    extra: Extra
+    extra: Any
 
     def name(self) -> str:
         """The name of the operation that was recorded, as `SinBackward`."""
@@ -67,11 +70,59 @@ class Node:
         """A dictionary for the user's own notes about this node."""
         return extra(self).metadata
 
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`.
+
+        `grad_inputs` has one entry for each of `next_functions`, None for a constant.
+        """
+        return RemovableHandle(extra(self).posthooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this node runs; a tuple that it returns replaces `grad_outputs`."""
+        return RemovableHandle(extra(self).prehooks, hook)
+
     def _sequence_nr(self) -> int:
         return self.seq
 
+    @property
+    def _input_metadata(self) -> tuple[OutputInfo, ...]:
+        """Shape, dtype and device of each output, as far as the node knows them: those of the Tensor if get_gradient_edge or a hook noted it."""
+        from .saved import output_info
+
+        return output_info(self)
+
+    def __dir__(self) -> list[str]:
+        rule = getattr(self, "rule", None)
+        plan = () if rule is None else dict.fromkeys((*rule.op.arrays, *rule.plan))
+        return [n for n in object.__dir__(self) if not n.startswith("_saved_") and not n.startswith("_raw_saved_")] + [f"_saved_{n}" for n in plan]
+
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
+
+
+def expose(names: Sequence[str]) -> None:
+    """Let nodes show what they save under these names: as a Tensor `_saved_<name>`, and as `_raw_saved_<name>`, which takes hooks."""
+    for name in names:
+        if not hasattr(Node, f"_saved_{name}"):
+            setattr(Node, f"_saved_{name}", property(partial(_saved, name, False)))
+            setattr(Node, f"_raw_saved_{name}", property(partial(_saved, name, True)))
+
+
+def _saved(name: str, raw: bool, node: Node) -> Any:
+    from .saved import SavedTensor, show
+
+    rule = getattr(node, "rule", None)
+    if rule is None or (name not in rule.plan and name not in rule.op.arrays):
+        raise AttributeError(f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'")
+    return SavedTensor(node, name) if raw else show(node, name)
+
+
+class OutputInfo(NamedTuple):
+    """What an output of a node is like."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    device: Any
 
 
 class HookedNode(Node):
@@ -83,8 +134,15 @@ class HookedNode(Node):
 class MultiNode(Node):
     """A recorded operation with several outputs; each has a Pick in front of it, held weakly."""
 
-    __slots__ = ("picks",)
+    __slots__ = ("outputs", "picks")
     picks: list[weakref.ref[Pick] | None]
+    outputs: dict[int, Extra]
+    """The hooks of outputs: they outlive their Picks, since the hook of an unused output is called with None."""
+
+    def __init__(self, outputs: int) -> None:
+        self.picks = [None] * outputs
+        self.outputs = {}
+        self.extra = None
 
     def pick(self, number: int) -> Pick:
         """The Pick of an output, made anew if nobody holds it any more."""
@@ -93,6 +151,30 @@ class MultiNode(Node):
         if found is None:
             found = Pick(self, number)
             self.picks[number] = weakref.ref(found)
+        return found
+
+
+class CustomNode(MultiNode):
+    """The node of an autograd.Function, see autograd/function.py.
+
+    Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows the node weakly, and makes it anew if
+    nobody holds it any more.
+    """
+
+    __slots__ = ("ctx",)
+    ctx: Any
+
+    def name(self) -> str:
+        return type(self.ctx).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        found: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
+        return found
+
+    def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
+        """The gradients of the parents, given those of the outputs (None for one that was not used), in the pass `p`."""
+        found: tuple[Any, ...] = self.ctx._propagate(g, p)
         return found
 
 
@@ -105,7 +187,7 @@ class Pick(Node):
         self.seq = tick()  # younger than its node, so it runs before
         self.next = node
         self.saved = ()
-        self.extra = Extra()
+        self.extra = node.outputs.get(number)
         self.number = number
 
     def name(self) -> str:
@@ -122,7 +204,7 @@ class AccumulateGrad(Node):
         self.seq = tick()
         self.next = ()
         self.saved = ()
-        self.extra = Extra()
+        self.extra = None
         self.tensor = weakref.ref(tensor)
         self.cell = cell
         self.enabled = True
@@ -151,29 +233,86 @@ class GradCell:
 
 
 class Extra:
-    """Hooks and metadata of a node."""
+    """Hooks and metadata of a node.
 
-    __slots__ = ("hooks", "metadata", "post_accumulate", "retain")
+    hooks            of the Tensor that the node made
+    retain           where that Tensor keeps its gradient
+    prehooks         of the node itself, with the gradients of all its outputs
+    posthooks        of the node itself, with the gradients of its operands, too
+    post_accumulate  of a leaf
+    output           what the Tensor is like, where that is known
+    unchecked        whether what is saved went through the user's hooks, so that its version says nothing
+    """
+
+    __slots__ = ("hooks", "metadata", "output", "post_accumulate", "posthooks", "prehooks", "retain", "unchecked")
 
     def __init__(self) -> None:
         self.hooks: dict[int, Callable[..., Any]] = {}
+        self.prehooks: dict[int, Callable[..., Any]] = {}
+        self.posthooks: dict[int, Callable[..., Any]] = {}
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
         self.retain: GradCell | None = None
+        self.output: tuple[OutputInfo, Tensor] | None = None
+        self.unchecked = False
         self.metadata: dict[str, Any] = {}
+
+
+_extending = threading.Lock()
+
+watched: set[Any] = set()
+"""Why a pass may not take the short way (see backward.run_in_order): weak references to leaves with hooks, and instruments."""
 
 
 def extra(node: Node) -> Extra:
     """The hooks of a node, which has room for them from now on."""
-    kind = type(node)
-    if kind is Node:
-        node.extra = Extra()
-        node.__class__ = HookedNode
-    return node.extra
+    with _extending:
+        found = getattr(node, "extra", None)
+        if found is None:
+            if type(node) is Pick:
+                found = node.next.outputs.setdefault(node.number, Extra())
+            else:
+                found = Extra()
+            node.extra = found
+            if type(node) is Node:
+                node.__class__ = HookedNode
+            if type(node) is AccumulateGrad:
+                watch(node)
+    return found
+
+
+def watch(node: Node) -> None:
+    """Have passes ask from now on, and as long as `node` lives, when exactly and whether it runs."""
+    watched.add(weakref.ref(node, watched.discard))
+
+
+class GradientEdge(NamedTuple):
+    """An output of a node: where a gradient arrives. `backward` and `grad` take it in place of the Tensor, which need not be kept for that.
+
+    A leaf is not kept alive by its edge unless `ownership_token` holds it.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def arrival(e: GradientEdge) -> Node:
+    """The node that a gradient arriving at this edge is delivered to."""
+    node = behind(e.node)
+    return node.pick(e.output_nr) if isinstance(node, MultiNode) else node
 
 
 def edge(node: Node) -> tuple[Node, int]:
     """A parent as users see it: the node and the number of its output."""
-    return (node.next, node.number) if type(node) is Pick else (node, 0)
+    if type(node) is not Pick:
+        return node, 0
+    return node.next.ctx if type(node.next) is CustomNode else node.next, node.number
+
+
+def behind(shown: Any) -> Node:
+    """The node of what users see as one."""
+    node: Node = shown._node() if hasattr(shown, "_forward_cls") else shown
+    return node
 
 
 _names: dict[str, str] = {}
@@ -224,11 +363,21 @@ def check_versions(node: Node) -> None:
     """Raise if an array that `node` saved was modified in place since."""
     for cell in flat_cells(node.cells):
         if cell and cell[-1] > node.seq:
-            expected = sum(1 for written in cell if written < node.seq)
-            raise GradientError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"{_describe(node, cell)} is at version {len(cell)}; expected version {expected} instead. Hint: enable anomaly detection to "
-                "find the operation that failed to compute its gradient, with multigrad.autograd.set_detect_anomaly(True, check_nan=False).")
+            raise modified(_describe(node, cell), cell, node.seq)
+
+
+ENABLE = ("Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+          "multigrad.autograd.set_detect_anomaly(True, check_nan=False).")
+hint = ENABLE
+"""What the error for a modified array advises; anomaly mode exchanges it."""
+
+
+def modified(what: str, cell: list[int], seq: int) -> GradientError:
+    """The error for a saved array, described by `what`, that was written after the node of the number `seq` had saved it."""
+    expected = sum(1 for written in cell if written < seq)
+    return GradientError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{what} is at version {len(cell)}; expected version {expected} instead. {hint}")
 
 
 def _describe(node: Node, cell: list[int]) -> str:
@@ -240,7 +389,7 @@ def _describe(node: Node, cell: list[int]) -> str:
         return f"an index array of {node.name()}"
     i = found[0]
     value, source = (node.saved or ())[i], node.rule.sources[i]
-    text = f"[{node.host.name} {value.dtype} {list(value.shape)}]" if hasattr(value, "shape") else f"an array saved by {node.name()}"
+    text = _shown(node.host, value) if hasattr(value, "shape") else f"an array saved by {node.name()}"
     if isinstance(source[0], tuple):
         return text
     kind, number = source
@@ -250,7 +399,19 @@ def _describe(node: Node, cell: list[int]) -> str:
     elif number is not None:
         parents = node.next if isinstance(node.next, tuple) else (node.next,)
         made_by = edge(parents[number])
-    parent, output = made_by
+    return f"{text}{_origin(*made_by)}"
+
+
+def _shown(host: Host, value: Any) -> str:
+    return f"[{host.name} {value.dtype} {list(value.shape)}]"
+
+
+def _origin(parent: Node | None, output: int) -> str:
     if parent is None or type(parent) is AccumulateGrad:
-        return f"{text},"
-    return f"{text}, which is output {output} of {parent.name().removesuffix('Backward')},"
+        return ""
+    return f", which is output {output} of {parent.name().removesuffix('Backward')},"
+
+
+def describe(host: Host, value: Any, node: Node | None) -> str:
+    """An array of the history `node`, for a message: `[numpy float64 [3]], which is output 0 of Add,`."""
+    return _shown(host, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))

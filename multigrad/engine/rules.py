@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from ..errors import GradientError, MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
 from .element import SCALARS, host_of
+from .graph import expose
 
 Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
@@ -98,6 +99,7 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
     text = f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n{head}    return {body}\n"
     exec(compile(text, f"<pullback of {op.name}>", "exec"), source.scope)
     sources = _sources(op, needs, source.plan)
+    expose((*op.arrays, *source.plan))
     return Pullback(op, needs, source.scope["vjp"], tuple(source.plan), single, any(s is not None for s in sources), sources)
 
 

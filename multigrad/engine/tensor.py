@@ -15,7 +15,7 @@ from weakref import ref
 from ..errors import GradientError, LeakError
 from . import level
 from .element import Element, host_of
-from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, extra
+from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra
 from .leaving import Leaving
 from .level import Layer, Run
 
@@ -163,7 +163,7 @@ class Tensor(Leaving):
     @property
     def grad_fn(self) -> Node | None:
         node = self._node
-        return None if node is None or type(node) is AccumulateGrad else node.next if type(node) is Pick else node
+        return None if node is None or type(node) is AccumulateGrad else edge(node)[0]
 
     @property
     def output_nr(self) -> int:
@@ -207,9 +207,10 @@ class Tensor(Leaving):
         if hasattr(self, "_grad_cell"):
             self._grad_cell.grad = None
 
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None, *,
+                 retain_variables: bool | None = None) -> None:
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
-        _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        _backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
     def detach(self) -> Tensor:
         """A Tensor on the same memory, sharing the version counter, that does not require grad."""

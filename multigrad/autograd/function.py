@@ -1,0 +1,314 @@
+"""Function: operations with a derivative of the user's own. The meaning is that of torch.autograd.function.
+
+Raw arrays of a known library go with Tensors: as an argument a raw array reaches forward as it is, a constant; one that
+forward or backward returns, or that is saved, is wrapped.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from ..engine import grad_mode
+from ..engine.custom import OP, BackwardCFunction, FunctionCtx, mode_in_backward, switched_off
+from ..engine.dispatch import _same_structure as same_structure
+from ..engine.dispatch import is_array
+from ..engine.element import Host
+from ..engine.graph import Node, edge, tick
+from ..engine.level import Layer
+from ..engine.rules import Pullback
+from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
+from ..errors import GradientError
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ContextMethodMixin = FunctionCtx
+
+
+class FunctionMeta(type):
+    """Gives each Function the class of its nodes."""
+
+    _backward_cls: type[BackwardCFunction]
+    _signature: tuple[Callable[..., Any], inspect.Signature] | None
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
+        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
+        cls._signature = None
+        super().__init__(name, bases, attributes)
+
+
+class Function(FunctionCtx, metaclass=FunctionMeta):
+    """Base of operations with a derivative of the user's own: subclass it, and call `apply` of the subclass.
+
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                (y,) = ctx.saved_tensors
+                return g * y
+
+        Exp.apply(x)
+
+    forward and backward get Tensors; forward is not recorded, backward is where the pass is (create_graph). As
+    torch.autograd.Function.
+    """
+
+    clear_saved_tensors_on_access = False  # free what was saved when it is first asked for
+    boxed_grads_call = False  # backward gets its gradients as one list
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
+                      "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+                      DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+                           "static forward method: define forward(ctx, ...) and backward(ctx, ...) as staticmethods and call <class>.apply(...).")
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs: forward(ctx, *args, **kwargs), or forward(*args, **kwargs) where setup_context is defined."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Save for backward, after a forward that gets no ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return the gradient of each argument of apply, given that of each output; None where there is none."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+                                  "backward mode AD.")
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the tangent of each output, given that of each argument. For forward mode."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Return (output, out_dims) for batched arguments. For batching."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                                  "generate_vmap_rule=True.")
+
+    @classmethod
+    def _separate(cls) -> bool:
+        """Whether forward gets no ctx, and setup_context follows it."""
+        return cls.setup_context is not Function.setup_context
+
+    @classmethod
+    def _backward(cls) -> Callable[..., Any]:
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise GradientError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+        return cls.vjp
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward and record it, if an argument requires grad. Tensors inside lists or dictionaries are constants."""
+        if cls._separate():
+            if cls._signature is None or cls._signature[0] is not cls.forward:
+                cls._signature = cls.forward, inspect.signature(cls.forward)
+            bound = cls._signature[1].bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        flat = (*args, *kwargs.values())
+        return _apply(cls, flat, tuple(kwargs))
+
+
+class InplaceFunction(Function):
+    """A Function of former days, which remembers whether it works in place. Use Function."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+# Once differentiable
+
+
+class _ErrorNode(Node):
+    """The history of what cannot be differentiated again."""
+
+    __slots__ = ()
+
+    def __init__(self, parents: Sequence[Node], host: Host) -> None:
+        self.seq = tick()
+        self.rule = _REFUSE
+        self.saved = ()
+        self.cells = None
+        self.next = tuple(parents)
+        self.host = host
+        self.extra = None
+
+    def name(self) -> str:
+        return "Error"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return tuple(edge(node) for node in self.next)
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise GradientError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+_REFUSE = Pullback(OP, (), _refuse, (), False, False, ())
+
+
+def once_differentiable(function: F) -> F:
+    """Decorate a backward that is not to be differentiated itself: it is not recorded, and differentiating its result raises."""
+
+    @functools.wraps(function)
+    def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        own = ctx if isinstance(ctx, BackwardCFunction) else None
+        mode = grad_mode._variable() if own is None else mode_in_backward(own._run, own._level)
+        records = mode.get()
+        with switched_off(mode):
+            outputs = function(ctx, *args, **kwargs)
+        wanted = [x._node for x in args if isinstance(x, Tensor) and x._node is not None] if records else []
+        if wanted and own is not None:
+            wanted += own._next
+        if isinstance(outputs, tuple):
+            return tuple(_poisoned(x, wanted) for x in outputs)
+        return _poisoned(outputs, wanted)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
+    """A constant that raises when it is differentiated: by this level if `parents` are given, by those further in if they recorded it."""
+    if not isinstance(x, Tensor):
+        if is_array(x) and parents:
+            x = wrap(x)
+        else:
+            return x
+    inner = x._array
+    if isinstance(inner, Tensor):
+        inner = _poisoned(inner, [] if inner._node is None else [inner._node])
+    if inner is x._array and not parents and x._node is None:
+        return x
+    t = wrap_at(x, inner)
+    if parents and t._elem.floating:
+        t._node = _ErrorNode(parents, t._elem.host)
+    return t
+
+
+# Applying a Function
+
+
+def _apply(cls: type[Function], flat: Sequence[Any], names: tuple[str, ...]) -> Any:
+    """Apply `cls` to its arguments, the last ones by `names`."""
+    top = _top(cls, flat)
+    ctx = cls._backward_cls()
+    ctx._begin(flat, top)
+    if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
+        return _apply_levels(cls, ctx, flat, names, top, ctx.needs_input_grad)[0]
+    return ctx._finish(_run_forward(cls, ctx, flat, names, top), flat, top)[0]
+
+
+def _apply_levels(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None,
+                  needs: tuple[bool, ...]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Apply `cls` at the level of `top`, after the levels further in that want a gradient, too.
+
+    `needs`: of this level and those further out. Returns the result, the objects that forward returned, and what it left on its ctx.
+    """
+    if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
+        inner: list[Any] = []
+        for x in flat:
+            y = _one_in(x, top)
+            inner.append(_twin(y) if isinstance(y, Tensor) and any(y is z for z in inner) else y)  # so that each can be told from the others
+        top_in = _top(cls, inner)
+        ctx_in = cls._backward_cls()
+        ctx_in._begin(inner, top_in)
+        needs_in = tuple(a or b for a, b in zip(ctx_in.needs_input_grad, needs, strict=True))
+        found, returned, state = _apply_levels(cls, ctx_in, inner, names, top_in, needs_in)
+        results = found if isinstance(found, tuple) else (found,)
+        lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
+        known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
+        if state.get("dirty_tensors"):
+            raise GradientError(f"{cls.__name__}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
+        ctx.__dict__.update({name: _replaced(value, known) for name, value in state.items()})
+        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
+    else:
+        own, ctx.needs_input_grad = ctx.needs_input_grad, needs  # forward may save by what is needed
+        output = _run_forward(cls, ctx, flat, names, top)
+        ctx.needs_input_grad = own
+    state = dict(ctx.__dict__)
+    return (*ctx._finish(output, flat, top), state)
+
+
+def _run_forward(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
+    """Call forward, with recording off at the level of `top` and where the user looks for it."""
+    n = len(flat) - len(names)
+    mode, innermost = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base, grad_mode._variable()
+    before, before_innermost = mode.get(), innermost.get()
+    innermost.set(False)
+    mode.set(False)
+    try:
+        if not cls._separate():
+            return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
+        output = cls.forward(*flat[:n], **dict(zip(names, flat[n:], strict=True)))
+        cls.setup_context(ctx, tuple(flat), output)
+        return output
+    finally:
+        innermost.set(before_innermost)
+        mode.set(before)
+
+
+def _top(cls: type[Function], flat: Sequence[Any]) -> Tensor | None:
+    top: Layer | None = None
+    for x in flat:
+        if isinstance(x, Layer) and (top is None or x._level > top._level):
+            top = x
+        if isinstance(x, Tensor):
+            x._check()
+    if top is not None and not isinstance(top, Tensor):
+        raise NotImplementedError(f"{cls.__name__}: multigrad cannot apply an autograd.Function under {type(top).__name__} yet; its jvp and vmap "
+                                  "wait for forward mode and batching")
+    return top
+
+
+def _has_history(x: Any, top: LayeredTensor) -> bool:
+    """Whether a level below that of `top` may want the gradient of `x`."""
+    while isinstance(x, Layer):
+        if x._level < top._level and (not isinstance(x, Tensor) or x._node is not None):
+            return True
+        x = x._array
+    return False
+
+
+def _one_in(x: Any, top: Tensor) -> Any:
+    """The value of an argument one level further in, as a Tensor."""
+    if not isinstance(x, Tensor) or x._level != top._level:
+        return x
+    return x._array if isinstance(x._array, Layer) else wrap(x._array)
+
+
+def _twin(t: Tensor) -> Tensor:
+    """Another Tensor of the same value and history."""
+    found = LayeredTensor._make(t._array, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(t._array)
+    found._cell = t._cell
+    found._node = t._node
+    return found
+
+
+def _replaced(value: Any, known: dict[int, Any]) -> Any:
+    if type(value) is tuple or type(value) is list:
+        return type(value)(_replaced(x, known) for x in value)
+    return known.get(id(value), value) if is_array(value) else value

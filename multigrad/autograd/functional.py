@@ -1,0 +1,353 @@
+"""Jacobians, Hessians and their products with vectors, for functions of Tensors. The meaning is that of torch.autograd.functional.
+
+A function takes only the Tensors to differentiate with respect to; capture everything else:
+`jacobian(lambda x: f(x, constant, flag=flag), inputs)`. It is called with new Tensors on the memory of `inputs`, so the
+`.grad` of the caller's Tensors is never touched. `inputs`, `v` and what the function returns are each one Tensor or a
+*tuple* of Tensors; results mirror that. Raw arrays of a known library are taken for `inputs` and `v`, too, as constants;
+results are always Tensors.
+
+create_graph=True computes everything differentiably. strict=True raises RuntimeError where a result is zero because an
+output does not depend on an input; otherwise such results are zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from ..engine.dispatch import is_array
+from ..engine.grad_mode import enable_grad
+from ..engine.gradients import NOT_SCALAR, grad
+from ..engine.tensor import Tensor, wrap_at, wrap_new
+from ..errors import GradientError
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Tensors = tuple[Tensor, ...]
+T = TypeVar("T")
+
+OUTPUTS = "outputs of the user-provided function"
+
+
+# -- arguments
+
+def _tensors(x: Any, what: str, name: str) -> tuple[bool, Tensors]:
+    """Whether `x` is a tuple, and it as a tuple of Tensors. Raw arrays are wrapped, but not outputs: they have lost their gradient."""
+    several = isinstance(x, tuple)
+    found = []
+    for i, element in enumerate(x if several else (x,)):
+        if not isinstance(element, Tensor):
+            if what == OUTPUTS or not is_array(element):
+                place = f"value at index {i}" if several else f"given {what}"
+                raise TypeError(f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the {place} has type {type(element)}.")
+            element = wrap_new(element)
+        found.append(element)
+    if not found:
+        raise GradientError(f"The {what} given to {name} must not be an empty tuple.")
+    return several, tuple(found)
+
+
+def _fresh(tensors: Tensors, create_graph: bool, leaves: bool) -> Tensors:
+    """New Tensors on the same memory, apart from those that the function may capture; with `leaves` they require grad."""
+    return tuple(t.__array_namespace__().reshape(t, t.shape) if create_graph and t.requires_grad else t.detach().requires_grad_(leaves)
+                 for t in tensors)
+
+
+def _vector(v: Any, like: Tensors, several: bool, name: str, create_graph: bool, missing: str) -> Tensors | None:
+    """The vector of a product, of the shapes of `like`; None stands for 1 where `like` is a single element."""
+    if v is None:
+        if len(like) != 1 or like[0].size != 1:
+            raise GradientError(f"The vector v can only be None if {missing} a single Tensor with a single element.")
+        return None
+    _, found = _tensors(v, "v", name)
+    if len(found) != len(like):
+        raise GradientError(f"v is a tuple of invalid length: should be {len(like)} but got {len(found)}." if several
+                            else "The given v should contain a single Tensor.")
+    for i, (given, t) in enumerate(zip(found, like, strict=True)):
+        if tuple(given.shape) != tuple(t.shape):
+            raise GradientError(f"{f'Entry {i} in ' if several else ''}v has invalid size: should be {tuple(t.shape)} but got {tuple(given.shape)}.")
+    return _fresh(found, create_graph, leaves=False)
+
+
+_OF_INPUTS = "the input to the user-provided function is"
+_OF_OUTPUTS = "the user-provided function returns"
+
+
+def _call(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) -> tuple[bool, Tensors]:
+    several, outputs = _tensors(func(*inputs), OUTPUTS, name)
+    if strict:
+        _require(outputs, "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable "
+                          "manner from the input when running in strict mode.")
+    return several, outputs
+
+
+def _scalar(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) -> Tensor:
+    """The output of a function that must return one Tensor with one element."""
+    several, outputs = _call(func, inputs, name, strict)
+    if several:
+        raise GradientError(f"The function given to {name} should return a single Tensor")
+    if outputs[0].size != 1:
+        raise GradientError(f"The Tensor returned by the function given to {name} should contain a single element")
+    return outputs[0]
+
+
+# -- results
+
+def _unpack(x: tuple[T, ...], several: bool) -> T | tuple[T, ...]:
+    return x if several else x[0]
+
+
+def _finish(x: Tensors, create_graph: bool) -> Tensors:
+    return x if create_graph else tuple(t.detach() for t in x)
+
+
+def _zeros(like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False) -> Tensor:
+    zeros = like._elem.host.xp.zeros(tuple(like.shape) if shape is None else shape, dtype=like.dtype, device=like.device)
+    return wrap_at(like, zeros).requires_grad_(requires_grad)
+
+
+# -- strict mode
+
+INDEPENDENT = "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
+
+JACOBIAN = ("While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is independent of the "
+            "input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian "
+            "depends on the inputs (this would be violated by a linear function for example).")
+
+GRADIENT = "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not allowed in strict mode."
+
+CONSTANT = "The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when create_graph=True."
+
+
+def _require(tensors: Sequence[Tensor | None], message: str) -> None:
+    """Strict mode: each of these must be known and require grad."""
+    for i, t in enumerate(tensors):
+        if t is None or not t.requires_grad:
+            raise GradientError((INDEPENDENT if t is None else message).format(i))
+
+
+def _fill(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_graph: bool, missing: str, what: str) -> Tensors:
+    """Zeros for what is None; in strict mode an error, `missing`, and another one for a `what` that should be differentiable and is constant."""
+    found = []
+    for i, (g, t) in enumerate(zip(grads, like, strict=True)):
+        if strict and g is None:
+            raise GradientError(missing.format(i))
+        if strict and create_graph and g is not None and not g.requires_grad:
+            raise GradientError(CONSTANT.format(what=what, i=i))
+        found.append(_zeros(t) if g is None else g)
+    return tuple(found)
+
+
+# -- differentiation
+
+def _grad(outputs: Sequence[Tensor | None], inputs: Tensors, v: Sequence[Any] | None = None, create_graph: bool = False,
+          retain_graph: bool | None = None) -> tuple[Tensor | None, ...]:
+    """`grad` that passes over outputs without a gradient and gives None for inputs that no output depends on."""
+    pairs = [(t, g) for t, g in zip(outputs, v or (None,) * len(outputs), strict=True) if t is not None and t.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    found: tuple[Tensor | None, ...] = grad([t for t, _ in pairs], inputs, [g for _, g in pairs], retain_graph, create_graph, allow_unused=True)
+    return found
+
+
+def _basis(t: Tensor) -> Iterator[Any]:
+    """The standard basis of the space of `t`, in the order of its elements: raw arrays of its shape and dtype."""
+    xp, n = t._elem.host.xp, t.size
+    if n is None:
+        raise GradientError(f"a Tensor of unknown shape {t.shape} has no basis; compute the array first")
+    places = xp.reshape(xp.arange(n, device=t.device), t.shape)
+    for k in range(n):
+        yield xp.astype(places == k, t.dtype)
+
+
+def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tensor | None, ...]]:
+    """Cotangents u, and the gradients that they give as differentiable functions of u: differentiated once more, they push vectors forward.
+
+    The gradient is linear in u, so its value is of no importance.
+    """
+    cotangents = tuple(_zeros(t, requires_grad=True) for t in outputs)
+    return cotangents, _grad(outputs, inputs, cotangents, create_graph=True)
+
+
+def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The output of `func` and the product of `v` with its Jacobian, in the structure and the shapes of `inputs`.
+
+    v  shaped as the output; may be left out where that has one element, for 1
+    """
+    with enable_grad():
+        several_in, inputs = _tensors(inputs, "inputs", "vjp")
+        inputs = _fresh(inputs, create_graph, leaves=True)
+        several_out, outputs = _call(func, inputs, "vjp", strict)
+        vector = _vector(v, outputs, several_out, "vjp", create_graph, _OF_OUTPUTS)
+        found = _fill(_grad(outputs, inputs, vector, create_graph), inputs, strict, create_graph, INDEPENDENT, "jacobian")
+        return _unpack(_finish(outputs, create_graph), several_out), _unpack(_finish(found, create_graph), several_in)
+
+
+def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The output of `func` and the product of its Jacobian with `v`, in the structure and the shapes of the output.
+
+    v  shaped as `inputs`; may be left out where that has one element, for 1
+
+    Two backward passes compute it, as in PyTorch.
+    """
+    with enable_grad():
+        several_in, inputs = _tensors(inputs, "inputs", "jvp")
+        inputs = _fresh(inputs, create_graph, leaves=True)
+        vector = _vector(v, inputs, several_in, "jvp", create_graph, _OF_INPUTS)
+        several_out, outputs = _call(func, inputs, "jvp", strict)
+        cotangents, gradients = _transposed(outputs, inputs)
+        if strict:
+            _require(gradients, GRADIENT)
+        found = _fill(_grad(gradients, cotangents, vector, create_graph), outputs, strict, create_graph,
+                      "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward "
+                      "trick to compute forward mode gradients. This is not allowed in strict mode.", "jacobian")
+        return _unpack(_finish(outputs, create_graph), several_out), _unpack(_finish(found, create_graph), several_out)
+
+
+def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+             strategy: str = "reverse-mode") -> Any:
+    """The Jacobian of `func` at `inputs`.
+
+    vectorize  as in PyTorch allows complex outputs and "forward-mode", but not `strict`; the rows are computed one by one all the same
+    strategy   "reverse-mode": a backward pass for each element of the output; "forward-mode": a pass for each element of the inputs
+
+    Returns one Tensor of shape `output.shape + input.shape`; a tuple over the inputs, or over the outputs, where those are a
+    tuple; where both are, a tuple of tuples with `[i][j]` for output i and input j. In reverse mode dtypes and devices are
+    those of the inputs. Complex outputs follow the convention of gradients: the conjugate of the derivative.
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than '
+                             'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
+    forward = strategy == "forward-mode"
+    if forward:
+        _check_forward(create_graph, strict, vectorize)
+    with enable_grad():
+        several_in, inputs = _tensors(inputs, "inputs", "jacobian")
+        inputs = _fresh(inputs, create_graph, leaves=True)
+        several_out, outputs = _call(func, inputs, "jacobian", strict)
+        if vectorize and strict:
+            raise GradientError("multigrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
+                                "either set `strict=False` or `vectorize=False`.")
+        if forward:
+            found = _by_columns(outputs, inputs)
+        else:
+            found = tuple(_by_rows(i, out, inputs, create_graph, strict, vectorize) for i, out in enumerate(outputs))
+        return _unpack(tuple(_unpack(_finish(row, create_graph), several_in) for row in found), several_out)
+
+
+def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
+    def refuse(option: str, kind: type[Exception]) -> NoReturn:
+        raise kind(f'multigrad.autograd.functional.jacobian: `{option}=True` and `strategy="forward-mode"` are not supported together (yet). Please '
+                   f'either set `{option}=False` or `strategy="reverse-mode"`.')
+
+    if create_graph:
+        refuse("create_graph", NotImplementedError)
+    if strict:
+        refuse("strict", GradientError)
+    if not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
+
+
+def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool, complex_too: bool) -> Tensors:
+    """The Jacobians of output number i with respect to each input, by a backward pass for each of its elements."""
+    shapes = [tuple(out.shape) + tuple(t.shape) for t in inputs]
+    if not out.requires_grad or out.size == 0:
+        return tuple(_zeros(t, shape) for t, shape in zip(inputs, shapes, strict=True))
+    if out._elem.complex and not complex_too:
+        raise GradientError(f"{NOT_SCALAR.replace('scalar', 'real scalar')} but got {out.dtype}")
+    rows: list[list[Tensor]] = [[] for _ in inputs]
+    for vector in _basis(out):
+        found = _fill(_grad((out,), inputs, (vector,), create_graph, retain_graph=True), inputs, strict, create_graph,
+                      f"Output {i} of the user-provided function is independent of input {{}}. This is not allowed in strict mode.", "jacobian")
+        for row, g in zip(rows, found, strict=True):
+            row.append(g)
+    xp = out.__array_namespace__()
+    return tuple(xp.reshape(xp.stack(row), shape) for row, shape in zip(rows, shapes, strict=True))
+
+
+def _by_columns(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, ...]:
+    """The Jacobians of each output with respect to each input, by a pass for each element of the inputs."""
+    recorded = tuple(t for t in outputs if t.requires_grad)
+    cotangents, gradients = _transposed(recorded, inputs)
+    table: list[list[Tensor]] = [[] for _ in outputs]
+    for t, g in zip(inputs, gradients, strict=True):
+        columns = [_grad((g,), cotangents, (vector,), retain_graph=True) for vector in _basis(t)]
+        known = iter(range(len(recorded)))
+        for out, row in zip(outputs, table, strict=True):
+            shape = tuple(out.shape) + tuple(t.shape)
+            number = next(known) if out.requires_grad else None
+            if number is None or not columns:
+                row.append(_zeros(t, shape))
+                continue
+            xp = out.__array_namespace__()
+            stacked = xp.stack([_zeros(out) if c[number] is None else c[number] for c in columns], axis=-1)
+            row.append(xp.reshape(stacked, shape))
+    return tuple(tuple(row) for row in table)
+
+
+def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+            outer_jacobian_strategy: str = "reverse-mode") -> Any:
+    """The Hessian of `func`, which returns one Tensor with one element.
+
+    vectorize, outer_jacobian_strategy  as `vectorize` and `strategy` of `jacobian`, for the Jacobian of the gradient
+
+    Returns one Tensor of shape `input.shape + input.shape`; for a tuple of inputs a tuple of tuples with `[i][j]` of shape
+    `inputs[i].shape + inputs[j].shape`.
+    """
+    several_in, inputs = _tensors(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def value(*inner: Tensor) -> Tensor:
+        out = _scalar(func, inner, "hessian", strict)
+        return out if out.shape == () else out.__array_namespace__().reshape(out, ())
+
+    def gradient(*outer: Tensor) -> Tensors:
+        found: Tensors = jacobian(value, outer, create_graph=True)
+        if strict:
+            _require(found, JACOBIAN)
+        return found
+
+    found = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return found if several_in else found[0][0]
+
+
+def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The output of `func`, which returns one Tensor with one element, and the product of `v` with its Hessian, shaped as `inputs`.
+
+    v  shaped as `inputs`; may be left out where that has one element, for 1
+    """
+    with enable_grad():
+        several, inputs = _tensors(inputs, "inputs", "vhp")
+        inputs = _fresh(inputs, create_graph, leaves=True)
+        vector = _vector(v, inputs, several, "vhp", create_graph, _OF_INPUTS)
+        out = _scalar(func, inputs, "vhp", strict)
+        gradients = _grad((out,), inputs, create_graph=True)
+        if strict:
+            _require(gradients, JACOBIAN)
+        found = _fill(_grad(gradients, inputs, vector, create_graph), inputs, strict, create_graph,
+                      "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.", "hessian")
+        return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)
+
+
+def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The output of `func`, which returns one Tensor with one element, and the product of its Hessian with `v`, shaped as `inputs`.
+
+    v  shaped as `inputs`; may be left out where that has one element, for 1
+
+    Slower than `vhp` by one backward pass; the same for twice continuously differentiable functions, whose Hessian is symmetric.
+    """
+    with enable_grad():
+        several, inputs = _tensors(inputs, "inputs", "hvp")
+        inputs = _fresh(inputs, create_graph, leaves=True)
+        vector = _vector(v, inputs, several, "hvp", create_graph, _OF_INPUTS)
+        out = _scalar(func, inputs, "hvp", strict)
+        gradients = _grad((out,), inputs, create_graph=True)
+        if strict:
+            _require(gradients, JACOBIAN)
+        cotangents = tuple(_zeros(t, requires_grad=True) for t in inputs)
+        transposed = _grad(gradients, inputs, cotangents, create_graph=True)
+        found = _fill(_grad(transposed, cotangents, vector, create_graph), inputs, strict, create_graph,
+                      "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in strict "
+                      "mode as it prevents from using the double backward trick to replace forward mode AD.", "hessian")
+        return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)

@@ -1,0 +1,445 @@
+"""Checks of gradients against finite differences. The meaning is that of torch.autograd.gradcheck.
+
+Jacobians are matrices here, transposed: a row for each element of an input, a column for each element of an output. For
+a complex input they hold the gradient by the conjugate convention; complex outputs are checked twice, their imaginary and
+their real part. As in PyTorch the function sees the caller's own Tensors, whose values are exchanged while it runs and
+put back: a function that captures its inputs is checked as well as one that takes them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..engine.backward import Pass, run_pass
+from ..engine.convert import _to_numpy as to_numpy
+from ..engine.dispatch import innermost
+from ..engine.gradients import grad
+from ..engine.graph import CustomNode, Node, Pick
+from ..engine.tensor import Tensor, wrap
+from ..errors import BackendError, GradientError, MultigradError
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+Function = Callable[..., Any]
+
+
+class GradcheckError(MultigradError, RuntimeError):
+    """Raised by `gradcheck` and `gradgradcheck` where a gradient is not what it should be."""
+
+
+def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
+              nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
+              fast_mode: bool = False, masked: bool | None = None) -> bool:
+    """Compare the gradients of `func` with central differences, with respect to each of `inputs` that requires grad.
+
+    func      takes the inputs, returns a Tensor or a tuple of Tensors; outputs that do not require grad must not depend on the inputs
+              if no output does, and are not looked at otherwise
+    inputs    one argument or a tuple of them, Tensors or not; Tensors to check should be float64 or complex128
+    eps       the step of the differences
+    atol, rtol            tolerances: abs(analytical - numerical) <= atol + rtol * abs(numerical), element by element
+    raise_exception       raise GradcheckError, with both Jacobians, where a check fails; else return False
+    nondet_tol            by how much the same backward pass, run twice, may differ
+    check_undefined_grad  whether outputs without a gradient must count as if their gradient were zero
+    check_grad_dtypes     whether gradients must have their inputs' dtype
+    fast_mode             compare random projections, v @ J @ u, instead of whole Jacobians; the seed is fixed
+    masked                accepted for PyTorch's sake: it concerns sparse arrays, which the standard does not have
+
+    check_batched_grad, check_batched_forward_grad, check_forward_ad need transformations that multigrad does not have yet, and raise
+    NotImplementedError. Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose elements share memory.
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    _refuse(check_forward_ad=check_forward_ad, check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad)
+    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes)
+    try:
+        return _check(func, _tuple(inputs), settings, fast_mode, check_undefined_grad)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+
+
+def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+                  gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
+                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+                  check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False) -> bool:
+    """Compare second derivatives with differences of first ones: `gradcheck` of the gradients, with respect to `inputs` and `grad_outputs`.
+
+    grad_outputs                 gradients of the outputs, one Tensor or a tuple; drawn uniformly from [-1, 1], with a fixed seed, if None
+    gen_non_contig_grad_outputs  draw them as every second element of an array, where the library has such views
+
+    The other arguments as for `gradcheck`.
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
+    _refuse(check_fwd_over_rev=check_fwd_over_rev, check_batched_grad=check_batched_grad)
+    arguments = _tuple(inputs)
+    if grad_outputs is None:
+        source = _random()
+        given = tuple(_random_like(t, source, gen_non_contig_grad_outputs) for t in _differentiable(_outputs(func(*arguments))))
+    else:
+        given = _tuple(grad_outputs)
+
+    def gradients(*args: Any) -> tuple[Tensor, ...]:
+        args, cotangents = args[:len(arguments)], args[len(arguments):]
+        outputs = _differentiable(_outputs(func(*args)))
+        found = grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True) if outputs else ()
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(gradients, arguments + given, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode, masked=masked)
+
+
+def _refuse(**modes: bool) -> None:
+    for name, wanted in modes.items():
+        if wanted:
+            needs = "batching" if "batched" in name else "forward mode"
+            raise NotImplementedError(f"{name}=True needs {needs}, which multigrad does not have yet; leave it out to check the backward pass")
+
+
+class Settings(NamedTuple):
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+
+
+# -- what is checked
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _checked(inputs: Sequence[Any]) -> list[Tensor]:
+    return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _outputs(x: Any) -> tuple[Tensor, ...]:
+    found = _tuple(x)
+    for i, t in enumerate(found):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must return a Tensor or a tuple of Tensors")
+    return found
+
+
+def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(t for t in outputs if t.requires_grad)
+
+
+def _check_inputs(inputs: Sequence[Any]) -> None:
+    for i, x in enumerate(inputs):
+        if not isinstance(x, Tensor) or not x.requires_grad:
+            continue
+        if not _double(x):
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail if "
+                          "all the inputs are not of double precision floating point or complex. ", UserWarning, stacklevel=4)
+        strides = getattr(x.array, "strides", None)  # of NumPy and CuPy; others do not tell
+        if type(strides) is tuple and any(step == 0 and n > 1 for step, n in zip(strides, x.shape, strict=True)):
+            raise GradientError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
+                                "to compute the numerical gradients correctly. You should make a copy of the input, x.clone().detach(), before "
+                                "passing it to gradcheck.")
+    if not _checked(inputs):
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+
+
+def _double(x: Tensor) -> bool:
+    xp = x._elem.host.xp
+    wanted = "complex128" if x._elem.complex else "float64"
+    return bool(x.dtype == getattr(xp, wanted, None))
+
+
+def _check(func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bool, undefined: bool) -> bool:
+    _check_inputs(inputs)
+    outputs = _outputs(func(*inputs))
+    complex_ones = {i for i, t in enumerate(_differentiable(outputs)) if t._elem.complex}
+    compare = _compare_projections if fast else _compare_jacobians
+    if any(t._elem.complex for t in outputs):
+        for part in ("imag", "real"):
+            compare(_Problem(_part(func, part), inputs, settings, part, complex_ones))
+    else:
+        compare(_Problem(func, inputs, settings, "", complex_ones))
+    outputs = _differentiable(outputs)
+    if outputs:
+        _check_proportional(outputs, inputs)
+        if undefined:
+            _check_undefined(func, inputs)
+    return True
+
+
+def _part(func: Function, part: str) -> Function:
+    def of_part(*inputs: Any) -> tuple[Tensor, ...]:
+        return tuple(getattr(t.__array_namespace__(), part)(t) if t._elem.complex else t for t in _outputs(func(*inputs)))
+    return of_part
+
+
+class _Problem:
+    """A function with real outputs at a point: its Tensors, and what is to be said where they disagree."""
+
+    def __init__(self, func: Function, inputs: tuple[Any, ...], settings: Settings, part: str, complex_ones: set[int]) -> None:
+        self.func, self.inputs, self.settings, self.part, self.complex_ones = func, inputs, settings, part, complex_ones
+        self.all_outputs = _outputs(func(*inputs))
+        self.numbered = [(k, t) for k, t in enumerate(self.all_outputs) if t.requires_grad]
+        self.outputs = [t for _, t in self.numbered]
+        self.checked = _checked(inputs)
+
+    def mismatch(self, output: int, number: int, numerical: Any, analytical: Any) -> str:
+        prefix = ""
+        if output in self.complex_ones:
+            prefix = f"While considering the {'imaginary' if self.part == 'imag' else 'real'} part of complex outputs only, "
+        return (f"{prefix}Jacobian mismatch for output {output} with respect to input {number},\n"
+                f"numerical:{numerical!r}\nanalytical:{analytical!r}\n")
+
+
+# -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs, or wait for a device
+
+def _numbers(t: Tensor) -> Any:
+    """A copy of the values of `t` as a NumPy array."""
+    import numpy as np
+
+    try:
+        return np.array(to_numpy(innermost(t), t._elem.host))
+    except (BackendError, RuntimeError):  # a device that NumPy cannot read
+        return np.asarray(t.tolist(), dtype=np.complex128 if t._elem.complex else np.float64)
+
+
+def _like(t: Tensor, numbers: Any) -> Any:
+    """NumPy values, or a list, as a raw array of the shape, dtype, library and device of `t`."""
+    xp = t._elem.host.xp
+    return xp.reshape(xp.asarray(numbers, dtype=t.dtype, device=t.device), t.shape)
+
+
+def _basis(t: Tensor) -> Iterator[Any]:
+    """The standard basis of the space of `t`, as NumPy arrays."""
+    import numpy as np
+
+    for k in range(prod(t.shape)):
+        e = np.zeros(t.shape)
+        e.flat[k] = 1
+        yield e
+
+
+# -- finite differences
+
+def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
+    """Central differences of every output, as vectors, when `step` is added to `x` and subtracted from it."""
+    before, values, eps = x.array, _numbers(x), p.settings.eps
+    try:
+        x.data = _like(x, values - step)
+        below = _outputs(p.func(*p.inputs))
+        low = [_numbers(t) for t in below]
+        x.data = _like(x, values + step)
+        above = _outputs(p.func(*p.inputs))
+        high = [_numbers(t) for t in above]
+    finally:
+        x.data = before
+    for a, b in zip(below, above, strict=True):
+        for what, of_a, of_b in (("shape", tuple(a.shape), tuple(b.shape)), ("dtype", a.dtype, b.dtype)):
+            if of_a != of_b:
+                raise AssertionError(f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
+                                     f"{'' if where is None else f'on index {where} '}by {eps}, but got: {what}s {of_a} and {of_b}.")
+    return [((b - a) / (2 * eps)).reshape(-1) if t._elem.floating else None for t, a, b in zip(above, low, high, strict=True)]
+
+
+def _directional(p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None) -> list[Any]:
+    """The derivative of every output along `real`; for a complex `x`, 1j times that along `1j * imaginary` is added."""
+    eps = p.settings.eps
+    found = _difference(p, x, real * eps, where)
+    if x._elem.complex:
+        across = _difference(p, x, imaginary * (1j * eps), where)
+        found = [None if a is None else a + 1j * b for a, b in zip(found, across, strict=True)]
+    return found
+
+
+def _numerical(p: _Problem, x: Tensor) -> list[Any]:
+    """The Jacobians of every output with respect to `x`, by a difference for each element; None for outputs that are not floating."""
+    import numpy as np
+
+    rows = [_directional(p, x, e, e, tuple(int(k) for k in np.unravel_index(i, x.shape))) for i, e in enumerate(_basis(x))]
+    return [np.asarray([row[i] for row in rows]).reshape(len(rows), prod(t.shape)) if t._elem.floating else None
+            for i, t in enumerate(p.all_outputs)]
+
+
+# -- backward passes
+
+NONDETERMINISTIC = (
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although analytical "
+    "gradient matches numerical gradient.The tolerance for nondeterminism was {}.\n\nIf the function relies on operations whose result is not "
+    "deterministic, pass nondet_tol=<tolerance>.")
+
+
+def _analytical(p: _Problem, out: Tensor, vectors: Sequence[Any]) -> list[Any]:
+    """The products of the vectors with the Jacobian of `out`, as columns, one matrix for each input; all is done twice and compared."""
+    found, again = (_passes(p, out, vectors) for _ in range(2))
+    for first, second in zip(found, again, strict=True):
+        if (abs(first - second) > p.settings.nondet_tol).any():
+            raise GradcheckError(NONDETERMINISTIC.format(p.settings.nondet_tol))
+    return found
+
+
+def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
+    import numpy as np
+
+    columns: list[list[Any]] = [[] for _ in p.checked]
+    for v in vectors:
+        found = grad(out, p.checked, _like(out, v), retain_graph=True, allow_unused=True)
+        for column, g, x in zip(columns, found, p.checked, strict=True):
+            if g is not None and p.settings.check_grad_dtypes and g.dtype != x.dtype:
+                raise GradcheckError("Gradient has dtype mismatch")
+            if g is not None and tuple(g.shape) != tuple(x.shape):
+                raise GradcheckError("Analytical gradient has incorrect size")
+            column.append(np.zeros(prod(x.shape)) if g is None else _numbers(g).reshape(-1))
+    return [np.asarray(column).reshape(len(column), prod(x.shape)).T for column, x in zip(columns, p.checked, strict=True)]
+
+
+# -- comparing whole Jacobians
+
+def _close(analytical: Any, numerical: Any, settings: Settings) -> bool:
+    import numpy as np
+
+    return bool(np.allclose(analytical, numerical, rtol=settings.rtol, atol=settings.atol))
+
+
+EXPECTED_ZERO = "Numerical gradient for function expected to be zero"
+
+
+def _compare_jacobians(p: _Problem) -> None:
+    numerical = [_numerical(p, x) for x in p.checked]
+    if not p.outputs and any(n is not None and (n != 0).any() for row in numerical for n in row):
+        raise GradcheckError(EXPECTED_ZERO)
+    for i, (number, out) in enumerate(p.numbered):
+        for j, a in enumerate(_analytical(p, out, list(_basis(out)))):
+            n = numerical[j][number]
+            if not _close(a, n, p.settings):
+                raise GradcheckError(p.mismatch(i, j, n, a))
+
+
+# -- comparing random projections: v @ J @ u
+
+def _random() -> Random:
+    """A source of the same numbers at every call, which leaves the user's own alone."""
+    from random import Random  # an import that few programs need
+
+    return Random(0)
+
+
+def _direction(t: Tensor, source: Random) -> Any:
+    """Positive random numbers of norm 1, in the shape of `t`."""
+    import numpy as np
+
+    numbers = np.asarray([source.random() for _ in range(prod(t.shape))])
+    return (numbers / np.sqrt((numbers**2).sum())).reshape(t.shape) if numbers.size else numbers.reshape(t.shape)
+
+
+def _compare_projections(p: _Problem) -> None:
+    source = _random()
+    real = [_direction(x, source) for x in p.checked]
+    imaginary = [_direction(x, source) if x._elem.complex else None for x in p.checked]
+    left = [_direction(t, source) for t in p.outputs]
+    analytical = [_analytical(p, out, [v]) for out, v in zip(p.outputs, left, strict=True)]
+    for j, (x, u, w) in enumerate(zip(p.checked, real, imaginary, strict=True)):
+        along = _directional(p, x, u, w)
+        if not p.outputs and any(n is not None and (abs(n) > p.settings.nondet_tol).any() for n in along):
+            raise GradcheckError(EXPECTED_ZERO)
+        for i, (v, (number, _)) in enumerate(zip(left, p.numbered, strict=True)):
+            numerical = (v.reshape(-1) * along[number]).sum()
+            column = analytical[i][j][:, 0]
+            found = (column.real * u.reshape(-1)).sum()
+            total = u.sum() * v.sum()
+            if w is not None:
+                found = found + 1j * (column.imag * w.reshape(-1)).sum()
+                total += w.sum() * v.sum()
+            # Every element may be off by atol, so their projection may be by the projection of a matrix of atol.
+            if not _close(found, numerical, p.settings._replace(atol=p.settings.atol * total)):
+                raise GradcheckError(p.mismatch(i, j, numerical.item(), found.item()) + _slowly(p, i, j))
+
+
+def _slowly(p: _Problem, i: int, j: int) -> str:
+    """Whole Jacobians, to say more about projections that differ."""
+    number, out = p.numbered[i]
+    n, a = _numerical(p, p.checked[j])[number], _passes(p, out, _basis(out))[j]
+    text = ("\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: they are projections on random "
+            f"vectors. Below, the jacobians are computed in slow mode:\n\nNumerical:\n {n!r}\nAnalytical:\n{a!r}\n\n"
+            f"The max per-element difference (slow mode) is: {abs(n - a).max()}.\n")
+    if _close(a, n, p.settings):
+        text += "Fast gradcheck failed but element-wise differences are small. With fast_mode=False the check passes.\n"
+    return text
+
+
+# -- further properties of a backward pass
+
+def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
+    """Zero gradients of the outputs must give zero gradients of the inputs, of their dtype and device."""
+    checked = _checked(inputs)
+    for g, x in zip(grad(outputs, checked, [_zeros_like(t) for t in outputs], allow_unused=True), checked, strict=True):
+        if g is None:
+            continue
+        if not g._elem.host.xp.all(innermost(g) == 0):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if g.dtype != x.dtype:
+            raise GradcheckError("grad is incorrect type")
+        if g.device != x.device:
+            raise GradcheckError("grad is incorrect device")
+        if tuple(g.shape) != tuple(x.shape):
+            raise GradcheckError("grad is incorrect size")
+
+
+def _zeros_like(t: Tensor) -> Any:
+    return t._elem.host.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
+
+
+def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
+    """An output without a gradient must count as one whose gradient is zero: all of them, and each by itself."""
+    checked = _checked(inputs)
+    count = len(_differentiable(_outputs(func(*inputs))))
+    for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
+        try:
+            found = _undefined(_differentiable(_outputs(func(*inputs))), checked, missing)
+        except RuntimeError as error:
+            raise GradcheckError("Expected backward function to handle undefined output grads: a Function's backward, or a rule of several outputs, "
+                                 "receives None for an output without a gradient. check_undefined_grad=False leaves this out.") from error
+        if any(g is not None and not g._elem.host.xp.all(innermost(g) == 0) for g in found):
+            raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
+                                 "check_undefined_grad=False leaves this out.")
+
+
+def _undefined(outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: set[int]) -> list[Tensor | None]:
+    """The gradients where those of the `missing` outputs are None and the others zero.
+
+    Only a Function is run for the sake of outputs without a gradient; other rules are not asked then.
+    """
+    roots: dict[Node, Any] = {}
+    for i, t in enumerate(outputs):
+        node = t._node
+        assert node is not None
+        if i not in missing:
+            roots[node] = _zeros_like(t)
+        elif isinstance(node, Pick) and isinstance(node.next, CustomNode):
+            roots.setdefault(node)
+    targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
+    run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))
+    return [None if g is None else wrap(g) for g in targets.values()]
+
+
+def _random_like(t: Tensor, source: Random, strided: bool) -> Tensor:
+    """A leaf of the shape, dtype and device of `t` with elements drawn from [-1, 1]."""
+    draw: Callable[[], Any] = lambda: source.uniform(-1, 1)
+    x = _like(t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))])
+    if strided and x.shape and prod(t.shape) > 1:
+        x = t._elem.host.xp.repeat(x, 2, axis=-1)[..., ::2]
+    return wrap(x).requires_grad_()

@@ -1,0 +1,179 @@
+"""The graph and what it saves, as torch.autograd.graph."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from ..engine import instruments, saved
+from ..engine.custom import BackwardCFunction
+from ..engine.dispatch import innermost
+from ..engine.graph import GradientEdge, RemovableHandle, edge, last_write, tick
+from ..engine.graph import Node as _Node
+from ..engine.hooks import Group
+from ..engine.level import Layer
+from ..engine.tensor import Tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+_disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
+
+
+class Node(ABC):  # noqa: B024 - not to be derived from
+    """What `grad_fn` is: a recorded operation, or the ctx of a Function. For isinstance."""
+
+
+Node.register(_Node)
+Node.register(BackwardCFunction)
+
+
+class saved_tensors_hooks:
+    """Within this context, keep `pack_hook(tensor)` in place of each array that is saved; `unpack_hook` of that gives a Tensor back.
+
+    pack_hook    called when an operation saves an array, with a Tensor that has the array's history; must not modify it
+    unpack_hook  called whenever the array is needed; must return a Tensor equal to the packed one
+
+    The innermost pair is in force, on the thread or task that entered it. Versions of packed arrays are not checked.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("saved_tensors_hooks takes two functions, pack_hook and unpack_hook")
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        message = _disabled.get()
+        if message is not None:
+            raise RuntimeError(message)
+        instruments.install(saved.pack_all)
+        saved.default.set((*saved.default.get(), (self.pack_hook, self.unpack_hook)))
+
+    def __exit__(self, *exc: object) -> None:
+        saved.default.set(saved.default.get()[:-1])
+        instruments.remove(saved.pack_all)
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within this context, keep saved arrays in the host's memory, and bring them back to their device when they are needed.
+
+    pin_memory, device_type  as in PyTorch, accepted for its sake: the standard knows no pinned memory, and where an array was is remembered
+
+    Arrays of a backend whose memory is the host's stay as they are, as do the tracers of a running trace.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(_to_host, _from_host)
+
+
+def _to_host(t: Tensor) -> tuple[Any, Any]:
+    where = t.device
+    if isinstance(t._array, Layer) or where is None or "cpu" in str(where).lower():
+        return t.data, None
+    return t.detach().to_backend("numpy"), (t._elem.host.name, where)
+
+
+def _from_host(packed: tuple[Any, Any]) -> Tensor:
+    t, origin = packed
+    found: Tensor = t if origin is None else t.to_backend(origin[0]).to_device(origin[1])
+    return found
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within this context, entering `saved_tensors_hooks` raises RuntimeError with this message."""
+    if saved.default.get():
+        raise RuntimeError(error_message)
+    before = _disabled.get()
+    _disabled.set(error_message)
+    try:
+        yield
+    finally:
+        _disabled.set(before)
+
+
+_copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=False)
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """Within this context, arrays that an operation saved may be modified afterwards: the graph keeps them as they were.
+
+    A copy is kept of each saved array whose memory could be written; none on backends with immutable arrays. The graph may be
+    differentiated after the context, too.
+    """
+    if _copying.get():
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    _copying.set(True)
+    try:
+        with saved_tensors_hooks(_unwritten, lambda t: t):
+            yield
+    finally:
+        _copying.set(False)
+
+
+def _unwritten(t: Tensor) -> Tensor:
+    host = t._elem.host
+    x = innermost(t)
+    return t.detach().clone() if host.mutable and not isinstance(x, host.scalars) else t.data
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of `tensor` arrives in the graph. `backward` and `grad` take it in place of the Tensor."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node = tensor._node
+    assert node is not None
+    saved.note_output(tensor)
+    return GradientEdge(*edge(node))
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Tell the graph that the memory of a Tensor (or of several) was written without its knowledge."""
+    if not isinstance(tensor, (Tensor, Iterable)):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
+    for t in [tensor] if isinstance(tensor, Tensor) else tensor:
+        if not isinstance(t, Tensor):
+            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
+        now = tick()
+        t._cell.append(now)
+        last_write[0] = now
+        if t._born is not None:
+            t._born = len(t._cell)  # type: ignore[misc]
+
+
+class _MultiHandle(RemovableHandle):
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
+    """Call `fn` once in each backward pass that reaches some of `tensors`.
+
+    mode  "all": after the last of their gradients was computed, with a list of them, None for those that the pass does not reach;
+          "any": after the first, with that gradient
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for t in given:
+        if t._node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    return _MultiHandle(Group([t._node for t in given if t._node is not None], fn, mode == "all").handles)

@@ -1,0 +1,62 @@
+"""Variable: the array with a gradient of PyTorch 0.3. Every Tensor is one; the class makes them as it did then."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..engine.convert import asarray
+from ..engine.dispatch import is_array
+from ..engine.tensor import Tensor, wrap_new
+
+__all__ = ["Variable", "VariableMeta"]
+
+_NO_EFFECT = "volatile was removed and now has no effect. Use `with multigrad.no_grad():` instead."
+
+
+class VariableMeta(type):
+    """Every Tensor is a Variable."""
+
+    def __instancecheck__(cls, other: object) -> bool:
+        return isinstance(other, Tensor)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        for name, flag in (("requires_grad", requires_grad), ("volatile", volatile)):
+            if flag is None or not isinstance(flag, (bool, int)):
+                raise TypeError(f"Variable: {name} must be a bool, not {type(flag).__name__}")
+        if volatile:
+            warnings.warn(_NO_EFFECT, UserWarning, stacklevel=2)
+            if requires_grad:
+                raise ValueError("Variable can't be volatile and require_grad at the same time!")
+        if data is None:
+            t = asarray([])
+        elif isinstance(data, Tensor):
+            t = data.detach()
+        elif is_array(data):
+            t = wrap_new(data)
+        else:
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return t.requires_grad_() if requires_grad else t
+
+
+class Variable(metaclass=VariableMeta):
+    """Deprecated: `Variable(data, requires_grad=False)` is a new Tensor on the memory of `data`, without its history.
+
+    data      a Tensor or a raw array; None: an empty Tensor
+    volatile  has no effect any more; use no_grad
+
+    Use multigrad.asarray or Tensor.detach instead. As torch.autograd.Variable.
+    """
+
+
+def _volatile(t: Tensor) -> bool:
+    """Deprecated: always False."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
+def _set_volatile(t: Tensor, value: Any) -> None:
+    warnings.warn(_NO_EFFECT, UserWarning, stacklevel=2)
+
+
+Tensor.volatile = property(_volatile, _set_volatile)  # type: ignore[attr-defined]

@@ -1,0 +1,260 @@
+"""What nodes save, as users see it: as Tensors, and by way of hooks that pack and unpack it.
+
+A node some of whose saved arrays were packed becomes a PackedNode: its `saved` unpacks them each time that it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from ..errors import GradientError
+from . import grad_mode
+from .element import SCALARS
+from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
+from .level import Layer, Run
+from .rules import positions
+from .tensor import LayeredTensor, Tensor, wrap
+
+Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
+
+default: ContextVar[tuple[Hooks, ...]] = ContextVar("multigrad.saved_tensors_hooks", default=())
+"""The pairs of hooks in force, innermost last."""
+
+_slot: Any = Node.__dict__["saved"]
+
+
+class Packed:
+    """A saved array in the hands of the user's hooks."""
+
+    __slots__ = ("data", "hooks", "level", "run")
+
+    def __init__(self, hooks: Hooks, t: Tensor) -> None:
+        self.hooks = hooks
+        self.run: Run | None = t._run if isinstance(t, LayeredTensor) else None
+        self.level = t._level
+        self._pack(t)
+
+    def _pack(self, t: Tensor) -> None:
+        version = t._version
+        with grad_mode.no_grad():
+            data = self.hooks[0](t)
+        if t._version != version:
+            raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
+                                "by in-place operations as this can lead to unexpected side-effects.")
+        self.data = t.data if data is t else data  # not the Tensor itself, which an in-place operation may give the node
+
+    def again(self, array: Any) -> Packed:
+        """Another array packed in the same way."""
+        return Packed(self.hooks, wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level))
+
+    def unpack(self) -> Any:
+        """The value, as the node had it."""
+        t = self.hooks[1](self.data)
+        if not isinstance(t, Tensor):
+            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}")
+        t._check()
+        return t._array if t._level == self.level else t
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_opened(v) for v in value)
+    return value.unpack() if isinstance(value, Packed) else value
+
+
+def _closed(value: Any, before: Any) -> Any:
+    if isinstance(before, tuple):
+        return tuple(_closed(v, b) for v, b in zip(value, before, strict=True))
+    return before.again(value) if isinstance(before, Packed) else value
+
+
+def _unpacked(node: Node) -> tuple[Any, ...] | None:
+    found: tuple[Any, ...] | None = _opened(_slot.__get__(node))
+    return found
+
+
+def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
+    _slot.__set__(node, None if value is None else _closed(value, _slot.__get__(node)))
+
+
+class PackedNode(HookedNode):
+    """A node whose saved arrays were packed."""
+
+    __slots__ = ()
+
+    @property
+    def saved(self) -> tuple[Any, ...] | None:
+        return _unpacked(self)
+
+    @saved.setter
+    def saved(self, value: tuple[Any, ...] | None) -> None:
+        _repack(self, value)
+
+
+class PackedMultiNode(MultiNode):
+    """The same with several outputs."""
+
+    __slots__ = ()
+
+    @property
+    def saved(self) -> tuple[Any, ...] | None:
+        return _unpacked(self)
+
+    @saved.setter
+    def saved(self, value: tuple[Any, ...] | None) -> None:
+        _repack(self, value)
+
+
+def _replace(node: Node, saved: Sequence[Any]) -> Extra:
+    e = extra(node)
+    _slot.__set__(node, tuple(saved))
+    node.__class__ = PackedMultiNode if isinstance(node, MultiNode) else PackedNode
+    return e
+
+
+def pack_all(node: Node, values: Sequence[Any], result: Any) -> None:
+    """The instrument behind saved_tensors_hooks: pack the arrays that a new node saves."""
+    pairs = default.get()
+    saved = _slot.__get__(node)
+    if not pairs or not saved or isinstance(node, (PackedNode, PackedMultiNode)):
+        return
+    rule = node.rule
+    position = positions(rule.op)
+    outs = (result,) if isinstance(result, Tensor) else tuple(result)
+    given = [values[position[name]] if name in position else None for name in rule.plan]
+    packed = [_pack(pairs[-1], node, *entry, outs) for entry in zip(saved, rule.sources, given, strict=True)]
+    if any(a is not b for a, b in zip(packed, saved, strict=True)):
+        _replace(node, packed).unchecked = True
+
+
+def _pack(hooks: Hooks, node: Node, value: Any, source: Any, given: Any, outs: tuple[Any, ...]) -> Any:
+    if source is None:
+        return value
+    if isinstance(value, tuple):
+        sources = source if source and isinstance(source[0], tuple) else [("out", i) for i in range(len(value))]
+        items = given if isinstance(given, (tuple, list)) else [None] * len(value)
+        return tuple(_pack(hooks, node, v, s, t, outs) for v, s, t in zip(value, sources, items, strict=True))
+    if not hasattr(value, "dtype") or type(given) in SCALARS:
+        return value
+    known = isinstance(given, Tensor) and given._array is value
+    if known and type(given._node) is AccumulateGrad:
+        return Packed(hooks, given)
+    out = outs[source[1]] if source[0] == "out" else None
+    t = _shown(node, value, source, out if isinstance(out, Tensor) else next(t for t in outs if isinstance(t, Tensor)))
+    if known:  # not `given` itself: this may be an in-place operation, which is about to change it
+        t._cell = given._cell
+    packed = Packed(hooks, t)
+    t._node = None  # what the hook keeps must not lead back to the node
+    return packed
+
+
+def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
+    """A saved value as a Tensor with the history it had: that of an operand, or the node itself for an output."""
+    t = LayeredTensor._make(value, like._run, like._level) if isinstance(like, LayeredTensor) else wrap(value)
+    kind, number = source
+    if kind == "out":
+        if like is not None and like._array is value:
+            t._cell = like._cell
+        if t._elem.floating:
+            t._node = node.pick(number) if isinstance(node, MultiNode) else node
+    elif number is not None:
+        t._node = node.next[number] if isinstance(node.next, tuple) else node.next
+    return t
+
+
+def show(node: Node, name: str) -> Any:
+    """What `node` saved under this name of its rule's parameters; arrays as Tensors."""
+    saved = node.saved
+    if saved is None:
+        raise GradientError(FREED)
+    if name not in node.rule.plan:  # an operand that no rule asked for
+        return None
+    i = node.rule.plan.index(name)
+    source = node.rule.sources[i]
+    value = saved[i]
+    if source is None:
+        return value
+    e = getattr(node, "extra", None)
+    if node.cells is not None and not (e is not None and e.unchecked):
+        check_versions(node)
+    if isinstance(value, tuple):
+        sources = source if isinstance(source[0], tuple) else [("out", k) for k in range(len(value))]
+        return tuple(_one(node, v, s) for v, s in zip(value, sources, strict=True))
+    return _one(node, value, source)
+
+
+def _one(node: Node, value: Any, source: Any) -> Any:
+    if not hasattr(value, "dtype"):
+        return value
+    t = _shown(node, value, source, None)
+    leaf = t._node.variable if type(t._node) is AccumulateGrad else None
+    return leaf if leaf is not None and leaf._array is value else t
+
+
+class SavedTensor:
+    """One array that a node saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node = node
+        self._name = name
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of that again. As torch's SavedTensor."""
+        node = self._node
+        i = node.rule.plan.index(self._name) if self._name in node.rule.plan else None
+        saved = _slot.__get__(node)
+        if saved is None:
+            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
+                                "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "
+                                "a second time or if you need to access saved variables after calling backward.")
+        value, source = (None, None) if i is None else (saved[i], node.rule.sources[i])
+        if isinstance(value, Packed):
+            raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed "
+                                "at a time.")
+        if i is None or source is None or not hasattr(value, "dtype"):
+            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden; "
+                                f"_saved_{self._name} of {node.name()} is no single array")
+        t = show(node, self._name)  # raises if it was modified
+        packed = Packed((pack_hook, unpack_hook), t)
+        tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
+        cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
+        for k, at in zip(range(len(cells)), tracked, strict=False):
+            if at == i:
+                cells[k] = []  # its version says nothing any more
+        _replace(node, [*saved[:i], packed, *saved[i + 1:]])
+        node.cells = tuple(cells)
+
+
+def output_info(node: Node) -> tuple[OutputInfo, ...]:
+    """Shape, dtype and device of the outputs of a node, where it knows them."""
+    if type(node) is AccumulateGrad:
+        leaf = node.variable
+        if leaf is not None:
+            return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
+    elif isinstance(node, MultiNode):
+        found = [e.output for _, e in sorted(node.outputs.items())]
+        if len(found) == len(node.picks) and None not in found:
+            return tuple(f[0] for f in found if f is not None)
+    else:
+        e = getattr(node, "extra", None)
+        if e is not None and e.output is not None:
+            return (e.output[0],)
+        if "ans" in node.rule.plan and node.saved is not None:
+            ans = show(node, "ans")
+            return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
+    raise RuntimeError(f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), which notes it.")
+
+
+def note_output(t: Tensor) -> None:
+    """Let the node of `t` know what `t` is like."""
+    node = t._node
+    assert node is not None
+    if type(node) is not AccumulateGrad:
+        e = extra(node)
+        if e.output is None:
+            host = t._elem.host
+            value: Any = host.xp.ones((), dtype=t.dtype, device=t.device) if not isinstance(t._array, Layer) else t._array
+            like = LayeredTensor._make(value, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(value)
+            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), like

@@ -1,0 +1,52 @@
+"""What the parity tests of autograd.Function share: small Functions for every side (see parity/conftest.py)."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import multigrad as mg
+
+
+def enabled(side):
+    return (sys.modules["torch"] if side.name == "torch" else mg).is_grad_enabled()
+
+
+def leaf(side, *data):
+    return side.tensor(list(data), requires_grad=True)
+
+
+def make(side, forward, backward=lambda ctx, *g: g[0], **more):
+    """A Function named MyF."""
+    members = {"forward": staticmethod(forward), "backward": staticmethod(backward), **more}
+    return type("MyF", (side.autograd.Function,), members)
+
+
+def same(side, t, expected):
+    np.testing.assert_allclose(side.values(t), np.asarray(expected, dtype=np.float64), rtol=1e-12)
+
+
+def exp_function(side):
+    def forward(ctx, x):
+        y = side.xp.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+    return make(side, forward, backward)
+
+
+def square_function(side):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x * 2
+
+    return make(side, forward, backward)

@@ -1,0 +1,332 @@
+"""autograd.gradcheck and gradgradcheck: what passes, what fails and how it is said, on each backend and in PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad.autograd import gradcheck, gradgradcheck
+from multigrad.autograd.gradcheck import GradcheckError
+
+BOTH_MODES = pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+
+
+@pytest.fixture
+def x(side):
+    return side.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+
+@pytest.fixture
+def z(side):
+    return side.tensor([1 + 2j, 2 - 1j], dtype="complex128", requires_grad=True)
+
+
+def half(a):
+    """a**2 with half of its gradient."""
+    return a * a.detach()
+
+
+def raised(side):
+    """The GradcheckError of a side."""
+    name = "torch.autograd.gradcheck" if side.name == "torch" else "multigrad.autograd.gradcheck"
+    error = importlib.import_module(name).GradcheckError
+    assert issubclass(error, RuntimeError)
+    return error
+
+
+def test_the_module_and_the_function_share_a_name(side):
+    package = "torch" if side.name == "torch" else "multigrad"
+    module = importlib.import_module(f"{package}.autograd.gradcheck")
+    assert inspect.ismodule(module) and side.autograd.gradcheck is module.gradcheck and side.autograd.gradgradcheck is module.gradgradcheck
+
+
+@pytest.mark.parametrize("name", ["gradcheck", "gradgradcheck"])
+def test_parameters_are_pytorchs(torch, name):
+    """Names, order, kinds and defaults."""
+    ours, theirs = (inspect.signature(getattr(package.autograd, name)).parameters.values() for package in (mg, torch))
+    assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+def test_parameters_of_functional_are_pytorchs(torch, name):
+    ours, theirs = (inspect.signature(getattr(package.autograd.functional, name)).parameters.values() for package in (mg, torch))
+    assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+
+
+@BOTH_MODES
+class TestPasses:
+    def test_real(self, side, x, fast):
+        before = side.values(x).tolist()
+        assert side.autograd.gradcheck(lambda a: side.xp.sin(a) * a, x, fast_mode=fast) is True
+        assert x.grad is None and side.values(x).tolist() == before
+
+    def test_several_inputs_and_outputs(self, side, x, fast):
+        y = side.tensor([[1.0], [2.0]], requires_grad=True)
+        assert side.autograd.gradcheck(lambda a, b: (a * b, side.xp.sum(b) * 2), (x, y), fast_mode=fast)
+        assert side.autograd.gradcheck(lambda a, b: [a * 2, b * 3], [x, y], fast_mode=fast)
+
+    def test_complex(self, side, x, z, fast):
+        check = side.autograd.gradcheck
+        assert check(lambda a: a * a * (1 + 2j), z, fast_mode=fast)
+        assert check(lambda a: side.xp.abs(a), z, fast_mode=fast)
+        assert check(lambda a: a * (1 + 2j), x, fast_mode=fast)
+        assert check(lambda a, b: (a * side.xp.sum(side.xp.conj(b)), a * 2), (x, z), fast_mode=fast)
+
+    def test_what_needs_no_gradient_is_passed_on(self, side, x, fast):
+        check = side.autograd.gradcheck
+        assert check(lambda a, b, c, d: a * b * len(c) * d, (x, 3.0, "two", side.tensor([1.0, 2.0, 3.0])), fast_mode=fast)
+        assert check(lambda a: (a * 2, side.xp.argmax(a)), x, fast_mode=fast)
+        assert check(lambda a, b: a * 2, (x, side.tensor([1.0], requires_grad=True)), fast_mode=fast)
+        assert check(lambda a: side.tensor([1.0, 1.0]), x, fast_mode=fast)
+
+    def test_captured_and_computed_inputs(self, side, x, fast):
+        assert side.autograd.gradcheck(lambda a: x * x, x, fast_mode=fast)
+        assert side.autograd.gradcheck(lambda a: a * a, x * 2, fast_mode=fast)
+
+    def test_no_dimension_and_no_element(self, side, x, fast):
+        check = side.autograd.gradcheck
+        assert check(lambda a: a * a, side.tensor(2.0, requires_grad=True), fast_mode=fast)
+        assert check(lambda a: a * 2, side.tensor([], requires_grad=True), fast_mode=fast)
+        assert check(lambda a: a[:0] * 2, x, fast_mode=fast)
+
+    def test_tolerances(self, side, fast):
+        single = side.tensor([1.0, 2.0], dtype="float32", requires_grad=True)
+        with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision floating point or complex."):
+            assert side.autograd.gradcheck(lambda a: a * a, single, eps=1e-2, atol=1e-2, fast_mode=fast)
+        assert side.autograd.gradcheck(half, side.tensor([1.0, 2.0], requires_grad=True), atol=5.0, fast_mode=fast)
+        assert side.autograd.gradcheck(half, side.tensor([1.0, 2.0], requires_grad=True), rtol=0.6, fast_mode=fast)
+
+    def test_second_derivatives(self, side, x, z, fast):
+        check = side.autograd.gradgradcheck
+        assert check(lambda a: side.xp.sin(a) * a, x, fast_mode=fast)
+        assert check(lambda a: a * 2, x, fast_mode=fast)
+        assert check(lambda a: a * a * (1 + 2j), z, fast_mode=fast)
+        assert check(lambda a: (side.xp.abs(a), a * a), z, fast_mode=fast)
+        assert check(lambda a: a * a, x, side.tensor([1.0, 2.0, 3.0]), fast_mode=fast)
+        assert check(lambda a: a * a, x, (side.tensor([1.0, 2.0, 3.0], requires_grad=True),), gen_non_contig_grad_outputs=True, fast_mode=fast)
+        assert check(lambda a, b: a * b, (x, 3.0), gen_non_contig_grad_outputs=True, fast_mode=fast)
+
+
+@BOTH_MODES
+class TestFails:
+    def fails(self, side, fast, func, inputs, match, second=False, **options):
+        check = side.autograd.gradgradcheck if second else side.autograd.gradcheck
+        with pytest.raises(raised(side), match=match) as caught:
+            check(func, inputs, fast_mode=fast, **options)
+        assert check(func, inputs, fast_mode=fast, raise_exception=False, **options) is False
+        return str(caught.value)
+
+    def test_mismatch(self, side, x, fast):
+        text = self.fails(side, fast, half, x, "^Jacobian mismatch for output 0 with respect to input 0,\nnumerical:(?s:.*)\nanalytical:")
+        if fast:
+            assert "fast mode" in text and "Numerical:" in text and "Analytical:" in text
+            assert re.search(r"The max per-element difference \(slow mode\) is: 3\.000", text)
+        numbers = [float(n) for n in re.findall(r"\d+\.\d*", text.partition("Numerical:")[2] if fast else text)]
+        for expected in (2.0, 4.0, 6.0, 1.0, 3.0):
+            assert any(abs(n - expected) < 1e-3 for n in numbers), text
+
+    def test_which_output_and_input(self, side, x, fast):
+        y = side.tensor([1.0, 2.0], requires_grad=True)
+        constant = side.tensor([1.0])
+        self.fails(side, fast, lambda c, a, b: (a * 2, half(b)), (constant, x, y), "^Jacobian mismatch for output 1 with respect to input 1,")
+
+    def test_complex(self, side, x, z, fast):
+        self.fails(side, fast, half, z, "^While considering the imaginary part of complex outputs only, Jacobian mismatch for output 0")
+        real_part = lambda a: half(a) + 1j * side.xp.real(a)
+        self.fails(side, fast, real_part, x, "^While considering the real part of complex outputs only, Jacobian mismatch for output 0")
+        self.fails(side, fast, lambda a: half(side.xp.real(a)), z, "^Jacobian mismatch for output 0")
+
+    def test_detached(self, side, x, fast):
+        self.fails(side, fast, lambda a: a.detach() * 2, x, "^Numerical gradient for function expected to be zero$")
+
+    def test_recording_off(self, side, x, fast):
+        with side.no_grad():
+            self.fails(side, fast, lambda a: a * 2, x, "^Numerical gradient for function expected to be zero$")
+
+    def test_low_precision(self, side, fast):
+        single = side.tensor([1.0, 2.0, 3.0], dtype="float32", requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.fails(side, fast, lambda a: a * a * a, single, "^Jacobian mismatch for output 0 with respect to input 0")
+
+    def test_nondeterministic(self, side, x, fast):
+        runs = []
+
+        def disturb(g):
+            runs.append(None)
+            return g * (1 + 1e-9 * len(runs))
+
+        def func(a):
+            out = a * 2
+            out.register_hook(disturb)
+            return out
+
+        self.fails(side, fast, func, x, "^Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                   "different values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was 0.0.")
+        assert side.autograd.gradcheck(func, x, nondet_tol=1e-3, check_undefined_grad=False, fast_mode=fast)
+
+    def test_not_proportional_to_the_gradient(self, side, x, fast):
+        def func(a):
+            out = side.xp.sum(a)
+            out.register_hook(lambda g: g * 0 + 1)
+            return out
+
+        self.fails(side, fast, func, x, "^backward not multiplied by grad_output$")
+
+    def test_nan(self, side, fast):
+        def func(a):
+            out = a * 2
+            out.register_hook(lambda g: g * float("nan"))
+            return out
+
+        self.fails(side, fast, func, side.tensor([1.0], requires_grad=True), "^Jacobian mismatch")
+
+    def test_second_derivative(self, side, x, fast):
+        self.fails(side, fast, lambda a: half(a) * a, x, "^Jacobian mismatch for output 0 with respect to input 0,", second=True)
+
+
+@BOTH_MODES
+class TestUndefinedGradients:
+    """A Function that is told not to materialize gradients receives None for an output without one."""
+
+    def function(self, side, outputs, rule):
+        class Times(side.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                ctx.set_materialize_grads(False)
+                return tuple(a * (i + 2) for i in range(outputs)) if outputs > 1 else a * 2
+
+            backward = staticmethod(lambda ctx, *grads: rule(*grads))
+
+        return Times.apply
+
+    def test_handled(self, side, x, fast):
+        check = side.autograd.gradcheck
+        assert check(self.function(side, 1, lambda g: None if g is None else g * 2), x, fast_mode=fast)
+        both = lambda g, h: sum((a * n for a, n in ((g, 2), (h, 3)) if a is not None), start=side.tensor([0.0, 0.0, 0.0]))
+        assert check(self.function(side, 2, both), x, fast_mode=fast)
+
+    def test_the_functions_own_exception(self, side, x, fast):
+        check = side.autograd.gradcheck
+        with pytest.raises(TypeError, match="NoneType"):
+            check(self.function(side, 1, lambda g: g * 2), x, fast_mode=fast)
+        with pytest.raises(TypeError, match="NoneType"):
+            check(self.function(side, 2, lambda g, h: None if g is None and h is None else g * 2 + h * 3), x, fast_mode=fast)
+        assert check(self.function(side, 1, lambda g: g * 2), x, check_undefined_grad=False, fast_mode=fast)
+
+    @pytest.mark.filterwarnings("ignore:Backwards compatibility")
+    def test_runtime_errors_and_wrong_values(self, side, x, fast):
+        def refuse(g):
+            if g is None:
+                raise RuntimeError("a gradient is needed")
+            return g * 2
+
+        with pytest.raises(raised(side), match="Expected backward function to handle undefined output grads"):
+            side.autograd.gradcheck(self.function(side, 1, refuse), x, fast_mode=fast)
+        ones = lambda g: side.tensor([1.0, 1.0, 1.0]) if g is None else g * 2
+        with pytest.raises(raised(side), match="Expected all input grads to be undefined or zero when all output grads are undefined or zero."):
+            side.autograd.gradcheck(self.function(side, 1, ones), x, fast_mode=fast)
+
+
+class TestErrors:
+    def test_nothing_to_check(self, side, x):
+        message = "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        for call in (lambda: side.autograd.gradcheck(lambda a: a, x.detach()), lambda: side.autograd.gradcheck(lambda a: a, 3.0),
+                     lambda: side.autograd.gradgradcheck(lambda a: a * a, x.detach())):
+            with pytest.raises(ValueError, match=message):
+                call()
+
+    @BOTH_MODES
+    def test_outputs_change_their_shape(self, side, x, fast):
+        func = lambda a: a[: int((side.values(a) >= 2).sum())] * 2
+        message = "Expected `func` to return outputs with the same shape when inputs are perturbed .*by 1e-06, but got: shapes"
+        with pytest.raises(AssertionError, match=message):
+            side.autograd.gradcheck(func, x, fast_mode=fast)
+
+    def test_contradictory_arguments(self, side, x):
+        batched_forward = "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        for options, message in (({"check_backward_ad": False}, "Expected at least one of check_forward_ad or check_backward_ad to be True"),
+                                 ({"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True},
+                                  "Setting check_batched_grad=True requires check_backward_ad to be True"),
+                                 ({"check_batched_forward_grad": True}, batched_forward)):
+            with pytest.raises(AssertionError, match=message):
+                side.autograd.gradcheck(lambda a: a, x, **options)
+        forward = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
+        for options, message in (({"check_rev_over_rev": False}, "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"),
+                                 (forward, "Setting check_undefined_grad=True requires check_rev_over_rev to be True"),
+                                 ({**forward, "check_undefined_grad": False, "check_batched_grad": True},
+                                  "Setting check_batched_grad=True requires check_rev_over_rev to be True")):
+            with pytest.raises(AssertionError, match=message):
+                side.autograd.gradgradcheck(lambda a: a, x, **options)
+
+    def test_the_functions_own_exception(self, side, x):
+        calls = []
+
+        def func(a):
+            calls.append(a)
+            if len(calls) > 2:
+                raise KeyError("mine")
+            return a * 2
+
+        with pytest.raises(KeyError, match="mine"):
+            side.autograd.gradcheck(func, x, raise_exception=False)
+        if side.name != "torch":  # which leaves the perturbed values behind
+            assert side.values(x).tolist() == [1.0, 2.0, 3.0]
+
+    def test_memory_that_overlaps(self, torch):
+        message = "The 1th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping"
+        first = np.ones(2)
+        repeated = mg.asarray(np.broadcast_to(np.ones(1), (3,)), requires_grad=True)
+        with pytest.raises(RuntimeError, match=message):
+            gradcheck(lambda a, b: b * 2, (mg.asarray(first), repeated))
+        single = np.broadcast_to(np.ones((1, 2)), (1, 2))  # an axis of length 1 repeats nothing
+        assert gradcheck(lambda a: a * 2, mg.asarray(single, requires_grad=True))
+        with pytest.raises(RuntimeError, match=message):
+            repeated = torch.ones(1, dtype=torch.float64).expand(3).requires_grad_()
+            torch.autograd.gradcheck(lambda a, b: b * 2, (torch.tensor(first), repeated))
+
+
+class TestOnlyHere:
+    @pytest.mark.parametrize("options", [{"check_forward_ad": True}, {"check_batched_grad": True},
+                                         {"check_forward_ad": True, "check_batched_forward_grad": True}])
+    def test_modes_to_come(self, options):
+        x = mg.tensor([1.0], requires_grad=True)
+        with pytest.raises(NotImplementedError, match=f"{next(iter(options))}=True needs (forward mode|batching), which multigrad does not have yet"):
+            gradcheck(lambda a: a * 2, x, **options)
+
+    @pytest.mark.parametrize("name", ["check_fwd_over_rev", "check_batched_grad"])
+    def test_modes_to_come_of_second_derivatives(self, name):
+        with pytest.raises(NotImplementedError, match=f"{name}=True needs"):
+            gradgradcheck(lambda a: a * 2, mg.tensor([1.0], requires_grad=True), **{name: True})
+
+    def test_outputs_must_be_tensors(self, backend):
+        x = mg.tensor([1.0], dtype="float64", backend=backend, requires_grad=True)
+        with pytest.raises(TypeError, match="gradcheck: output 1 of the function is of type NoneType; it must return a Tensor or a tuple of Tensors"):
+            gradcheck(lambda a: (a * 2, None), x)
+
+    def test_an_integer_output_may_come_first(self, backend):
+        x = mg.tensor([1.0, 2.0], dtype="float64", backend=backend, requires_grad=True)
+        assert gradcheck(lambda a: (mg.argmax(a), a * 2), x)
+        with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0"):
+            gradcheck(lambda a: (mg.argmax(a), half(a)), x)
+
+    @BOTH_MODES
+    def test_outputs_of_another_library(self, fast):
+        x = mg.tensor([1.0, 2.0], requires_grad=True)
+        assert gradcheck(lambda a: (a * a).to_backend("strict"), x, fast_mode=fast)
+
+    def test_second_derivatives_of_what_has_no_first(self):
+        assert gradgradcheck(lambda a: mg.argmax(a), mg.tensor([1.0, 2.0], requires_grad=True))
+
+    def test_a_slow_check_that_would_pass_is_named(self):
+        x, weights = mg.tensor([1.0, 1.0], requires_grad=True), mg.tensor([1000.0, -1000.0])
+        func = lambda a: mg.sum(a * weights) + 0.4 * mg.sum(a - a.detach())  # within rtol of each element, not of their difference
+        assert gradcheck(func, x)
+        with pytest.raises(GradcheckError, match="Fast gradcheck failed but element-wise differences are small."):
+            gradcheck(func, x, fast_mode=True)
