@@ -152,6 +152,11 @@ def several(xp: Any, x: Any, name: str, s: Any, axes: Any, norm: Any) -> Any:
     return x
 
 
+def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool:
+    """Whether the result is the argument itself."""
+    return axes is not None and len(axes) == 0
+
+
 def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
     """Move the first half behind the second one, or back; they differ in length where the axis is odd."""
     axes = tuple(range(len(x.shape))) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
@@ -184,9 +189,10 @@ linear("fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": ihf
        x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "hfft", n, x_shape, x_dtype, axis, norm))
 
 linear("fft.fftn(x, /, *, s=None, axes=None, norm='backward')", doc="The discrete Fourier transform over several axes, or all.",
+       view=over_nothing,
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "fftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of fftn.",
+linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of fftn.", view=over_nothing,
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "ifftn", x_shape, x_dtype, s, axes, norm))
 linear("fft.rfftn(x, /, *, s=None, axes=None, norm='backward')", doc="The spectrum of real values over several axes, half of the last.",
