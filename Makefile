@@ -95,7 +95,7 @@ conformance-table: conformance
 
 tests: $(READY)
 	@echo "== tests"
-	@$(PYTEST) $(if $(filter long,$(LEVEL)),,-m "not slow")
+	@$(PYTEST) -n $(JOBS) $(if $(filter long,$(LEVEL)),,-m "not slow")
 
 # -- the standard's own tests, which are no package: ARRAY_API_TESTS=<a checkout of data-apis/array-api-tests with its submodule>
 
