@@ -4,13 +4,15 @@
 #   make demo       train one array-agnostic function on every backend that works here
 #   make test       lint, types, conformance of numpy, jax and strict, tests, the built wheel in an empty environment
 #   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine
+#   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make conformance-table    run the conformance suite and write the table of operations by backends into its README
+#   make test-precision       every derivative rule against the same derivative in 60 digits; the table goes to docs/precision.md
 #   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
+.PHONY: help demo test test-all test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -93,7 +95,13 @@ conformance-table: conformance
 
 tests: $(READY)
 	@echo "== tests"
-	@$(PYTEST) $(if $(filter long,$(LEVEL)),,-m "not slow")
+	@$(PYTEST) -n $(JOBS) $(if $(filter long,$(LEVEL)),,-m "not slow")
+
+# -- the standard's own tests, which are no package: ARRAY_API_TESTS=<a checkout of data-apis/array-api-tests with its submodule>
+
+test-standard: $(READY)
+	@$(if $(ARRAY_API_TESTS),$(PY) -m pip install --quiet -r "$(ARRAY_API_TESTS)/requirements.txt")
+	@ARRAY_API_TESTS="$(ARRAY_API_TESTS)" $(PY) tools/standard.py $(ARGS)
 
 # -- the long level
 
@@ -103,6 +111,11 @@ test-all: $(READY)
 	    echo "=== every test with $$python"; $(MAKE) --no-print-directory test LEVEL=long PYTHON="$$python" </dev/null; \
 	done < .venv/interpreters; \
 	$(PY) tools/interpreters.py > /dev/null
+
+# -- precision: some minutes, by several processes
+
+test-precision: $(READY)
+	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
 
 # -- accelerators. On a machine that brings its own cupy and jax:
 #    make test-gpu GPU_VENV=--system-site-packages GPU_PACKAGES= GPU_PIP="--no-deps --no-build-isolation"

@@ -82,7 +82,8 @@ class _Dispatcher:
 
 
 def _lookup(name: str) -> Any:
-    from .namespace import function_of, load
+    from .methods import function_of
+    from .namespace import load
 
     load()
     op = registry.OPS.get(name)

@@ -47,21 +47,29 @@ def test_first_and_second_order_are_those_of_pytorch(name: str, shape: tuple[int
 # ----- the two modes -----
 
 
-def without_phases(vectors: Any, g: Any) -> Any:
-    """A cotangent that does not depend on the phases of the columns."""
-    along = np.imag(np.sum(np.conj(vectors) * g, axis=-2, keepdims=True))
-    return g - 1j * vectors * along if np.iscomplexobj(vectors) else g
+def phases(vectors: Any, g: Any) -> Any:
+    """The derivative of a loss by the phase of each column."""
+    return np.imag(np.sum(np.conj(vectors) * g, axis=-2, keepdims=True))
+
+
+def turned(vectors: Any, by: Any) -> Any:
+    """The cotangent that the phases of the columns have."""
+    return 1j * vectors * by if np.iscomplexobj(vectors) else 0.0
 
 
 def cotangents(name: str, out: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Random ones of a loss that does not depend on phases; on how a pair of singular vectors turns against each other it does."""
     g = [draw("complex" if np.iscomplexobj(y) else "real", *y.shape, seed=11 + i).astype(y.dtype) for i, y in enumerate(out)]
     if name == "svd":
         k = out[1].shape[-1]
         g[0][..., :, k:] = 0
         g[2][..., k:, :] = 0
-        g[0], g[2] = without_phases(out[0], g[0]), adjoint(without_phases(adjoint(out[2]), adjoint(g[2])))
+        u, v, g_v = out[0][..., :, :k], adjoint(out[2])[..., :, :k], adjoint(g[2])[..., :, :k]
+        together = (phases(u, g[0][..., :, :k]) + phases(v, g_v)) / 2
+        g[0][..., :, :k] -= turned(u, together)
+        g[2][..., :k, :] -= adjoint(turned(v, together) + np.zeros_like(v))
     elif name in ("eigh", "eig"):
-        g[1] = without_phases(out[1], g[1])
+        g[1] = g[1] - turned(out[1], phases(out[1], g[1]))
     return tuple(g)
 
 
@@ -174,6 +182,26 @@ def test_single_precision_stays(dtype: str) -> None:
         assert g.dtype == t.dtype, name
         (h,) = mg.autograd.grad((xp.abs(g) ** 2).sum(), t)
         assert h.dtype == t.dtype and np.all(np.isfinite(values(h))), name
+
+
+def test_cotangents_of_the_empty_triangle_do_not_matter() -> None:
+    """There the outputs are 0 whatever the matrix is, and losses such as the sum of a masked log have none that is finite."""
+    for kind in ("real", "complex"):
+        x = positive(draw(kind, 3, 3))
+        wide = draw(kind, 3, 5)
+        for matrix, loss in ((x, xp.linalg.cholesky), (x, lambda x: xp.linalg.cholesky(x, upper=True)), (x, lambda x: xp.linalg.qr(x)[1]),
+                             (wide, lambda x: xp.linalg.qr(x)[1])):
+            kept = np.asarray(loss(mg.asarray(matrix)).array) != 0
+            assert not np.all(kept)
+
+            def masked(x: Any, loss: Any = loss, kept: Any = kept) -> Any:
+                return xp.where(mg.asarray(kept), xp.log(xp.abs(loss(x))), 0.0).sum()
+
+            def taken(x: Any, loss: Any = loss, kept: Any = kept) -> Any:
+                return xp.log(xp.abs(loss(x)[mg.asarray(kept)])).sum()
+
+            with np.errstate(all="ignore"):
+                np.testing.assert_allclose(gradient(masked, matrix), gradient(taken, matrix), rtol=1e-12)
 
 
 # ----- QR where it has no derivative -----

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import multigrad as mg
 from multigrad import registry
 from multigrad.engine import rules
 
@@ -211,6 +212,24 @@ def test_precision_where_naive_formulas_lose_it() -> None:
     np.testing.assert_allclose(gradients(NUMPY, "atan2", tiny, tiny)[0], 5e199, rtol=1e-14)
     weight = gradients(NUMPY, "logaddexp", np.asarray([1e6 - 40.0]), np.asarray([1e6]))
     np.testing.assert_allclose(weight[0], 1 / (1 + np.exp(40.0)), rtol=1e-13)
+
+
+def test_second_derivatives_at_singular_points_are_infinite_not_nan() -> None:
+    for name, sign in (("asin", 1), ("acos", -1), ("atanh", 1), ("acosh", -1)):
+        x = mg.asarray(np.asarray([1.0]), requires_grad=True)
+        with np.errstate(all="ignore"):
+            (slope,) = mg.autograd.grad(getattr(mg, name)(x), x, mg.ones(1), create_graph=True)
+            (second,) = mg.autograd.grad(slope, x, mg.ones(1))
+        np.testing.assert_array_equal(second.array, [sign * INF])
+
+
+def test_no_gradient_overflows_on_the_way() -> None:
+    huge = np.asarray([1e200])
+    for name, wanted in (("asinh", 1e-200), ("acosh", 1e-200)):
+        np.testing.assert_allclose(gradients(NUMPY, name, huge)[0], wanted, rtol=1e-14)
+    far = 1e200 + 1e200j
+    for name, wanted in (("asinh", 1 / far), ("acosh", 1 / far), ("asin", 1j / far), ("acos", -1j / far), ("atan", 0), ("atanh", 0)):
+        np.testing.assert_allclose(gradients(NUMPY, name, np.asarray([far]))[0], np.conj(wanted), rtol=1e-14, atol=1e-300)
 
 
 def test_an_infinite_cotangent_is_selected_not_multiplied() -> None:

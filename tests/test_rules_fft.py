@@ -70,6 +70,16 @@ def test_lengths_without_axes_are_those_of_the_last(name: str) -> None:
     check(f"fft.{name}", argument(name, 2, 3, 4), s=(5, 3))
 
 
+@pytest.mark.parametrize("name", ["fftn", "ifftn"])
+def test_over_no_axes_the_result_is_the_argument(name: str) -> None:
+    """Its memory too, so that a write is noticed by what saved the other."""
+    check(f"fft.{name}", complexes(2, 3), on=strict_raw(), axes=())
+    x = mg.asarray(complexes(2, 3))
+    y = getattr(mg.fft, name)(x, axes=())
+    assert np.shares_memory(x.array, y.array) and y._cell is x._cell
+    assert getattr(mg.fft, name)(x, axes=(0,))._cell is not x._cell
+
+
 @pytest.mark.parametrize("name", ["fftshift", "ifftshift"])
 @pytest.mark.parametrize("axes", [None, 0, -1, (0, 1), (-1,)], ids=str)
 def test_shifts(name: str, axes: Any) -> None:

@@ -171,6 +171,8 @@ def test_added_singular_vectors_have_no_gradient(kind: str) -> None:
     for loss in (xp.abs(u[0, 2]), (xp.abs(u) ** 4).sum(), (xp.abs(u @ u) ** 2).sum() + s.sum()):
         with pytest.raises(GradientError, match="depends on the last columns of U, .* Use full_matrices=False"):
             loss.backward(retain_graph=True)
+    (unknown,) = mg.autograd.grad((xp.abs(u[:, 2:]) * np.nan).sum(), tall, retain_graph=True)
+    assert np.all(np.isnan(unknown.array))
     with pytest.raises(GradientError, match="depends on the last rows of Vh"):
         (xp.abs(xp.linalg.svd(tall.mT)[2]) ** 4).sum().backward()
     full = (xp.abs(u[:, :2]) ** 4).sum() + (s**2).sum() + (xp.abs(vh) ** 4).sum()

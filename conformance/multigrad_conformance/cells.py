@@ -50,6 +50,8 @@ class Cell:
     def execute(self) -> None:
         """Run the test; raises where something is wrong."""
         backend = discovery.get(self.backend)
+        if self.variant and self.operation in OPS:
+            Target(self.backend).raw_function(OPS[self.operation])  # found as usual, not as a variant's flags would have it
         with backend.variants[self.variant]() if self.variant else nullcontext() as device:
             self.run(Target(self.backend, device, self.single))
 

@@ -60,6 +60,17 @@ def devices(target: Target) -> None:
     assert isinstance(found, tuple) and found, f"devices gave {found!r}"
 
 
+def exportable(target: Target) -> None:
+    """Memory that runs backwards is not said to be for everybody."""
+    for x in (target.raw(X), target.raw(X)[::-1, ...], target.raw(X)[..., ::-1]):
+        if target.host.backend.kernel("exportable")(target.xp, x):
+            try:
+                strides = np.from_dlpack(x).strides
+            except (BufferError, RuntimeError, TypeError, AttributeError):  # memory that NumPy cannot look at
+                continue
+            assert min(strides) > 0, f"strides {strides}, yet exportable"
+
+
 def write(target: Target) -> None:
     """What comes back has the new values; where arrays are mutable, it is the same array."""
     x = target.raw(X)
@@ -80,7 +91,7 @@ def synchronize(target: Target) -> None:
     target.host.backend.kernel("synchronize")(target.xp, target.raw(X))
 
 
-CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, truth, write, synchronize)}
+CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, exportable, truth, write, synchronize)}
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

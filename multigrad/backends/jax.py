@@ -58,13 +58,14 @@ def make() -> Backend:
             "broadcast_arrays": lambda *arrays: tuple(jnp.broadcast_arrays(*arrays)),
             "can_cast": lambda from_, to, /: jnp.can_cast(from_.dtype if isinstance(from_, jax.Array) else from_, to),
             "cumulative_prod": cumulative_prod,
+            "expand_dims": expand_dims,
             "from_dlpack": from_dlpack,
             "full": full,
             "getitem": getitem,
             "isdtype": lru_cache(maxsize=1024)(jnp.isdtype),
             "meshgrid": lambda *arrays, indexing="xy": tuple(jnp.meshgrid(*arrays, indexing=indexing)),
             "permute_dims": permute_dims,
-            "pow": pow,
+            "pow": power,
             "scatter_add": scatter_add,
             "searchsorted": searchsorted,
             "setitem": setitem,
@@ -74,8 +75,7 @@ def make() -> Backend:
         kernels={"own": own, "place": place, "constant": constant, "device": device, "devices": devices, "write": write,
                  "synchronize": synchronize, "truth": truth},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
-        exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values") | {
-            "from_dlpack/forward/real@jit": "a traced array has no memory to export"},
+        exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
     )
     _register_pytree()
     return _backend
@@ -126,6 +126,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """An array on the memory of `x`, or on a copy where `copy` is true (which jax.numpy forgets) or JAX cannot use the memory."""
     if device is not None and device == _default_device():
         device = None
+    if copy:
+        with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):  # of memory that NumPy cannot read
+            return asarray(x if isinstance(x, np.ndarray) else np.from_dlpack(x), device=device)
     try:
         result = jnp.from_dlpack(x, device=device, copy=copy)
     except (BufferError, RuntimeError, TypeError, ValueError):
@@ -141,11 +144,19 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 # ----- Functions that differ from the standard -----
 
 
+def expand_dims(x: Any, /, axis: Any) -> Any:
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    ndim = x.ndim + len(axes)
+    if not all(-ndim <= a < ndim for a in axes):  # of JAX a ValueError
+        raise IndexError(f"axis {axis} is out of bounds for an array of {ndim} dimensions")
+    return jnp.expand_dims(x, axis)
+
+
 def permute_dims(x: Any, /, axes: Any) -> Any:
     return jnp.permute_dims(x, tuple(a + x.ndim if a < 0 else a for a in axes))
 
 
-def pow(x1: Any, x2: Any, /) -> Any:
+def power(x1: Any, x2: Any, /) -> Any:
     """JAX takes an integer exponent without axes for a plain parameter, whose dtype does not count."""
     if isinstance(x2, jax.Array) and not x2.ndim and jnp.isdtype(x2.dtype, "integral"):
         x1 = jnp.asarray(x1, dtype=jnp.result_type(x1, x2))

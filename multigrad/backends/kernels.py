@@ -67,8 +67,21 @@ def synchronize(xp: Any, x: Any) -> None:
     """Wait until `x` has been computed. A no-op where computation is synchronous."""
 
 
+def exportable(xp: Any, x: Any) -> bool:
+    """Say whether every library can take the memory of `x` by DLPack as it is. PyTorch ends the process at a negative stride."""
+    strides = getattr(x, "strides", None)
+    if strides is None:
+        import numpy as np
+
+        try:
+            strides = np.from_dlpack(x).strides
+        except Exception:  # what cannot be looked at from here says itself what is wrong with it, when it is exported
+            return True
+    return all(s >= 0 for s in strides)
+
+
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, constant, device, devices, order, truth, write, synchronize)
+    f.__name__: f for f in (own, place, constant, device, devices, exportable, order, truth, write, synchronize)
 }
 
 

@@ -42,6 +42,7 @@ def make() -> Backend:
             **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "full", "ones", "ones_like", "zeros", "zeros_like")},
             "astype": astype,
             "fft.irfftn": irfftn,
+            "from_dlpack": from_dlpack,
             "getitem": getitem,
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),  # 1.5 us without; rules ask it all the time
             "scatter_add": scatter_add,
@@ -71,7 +72,8 @@ def _reductions() -> dict[str, Callable[..., Any]]:
     add, multiply, largest, smallest = np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce
 
     def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-        if x.dtype.char == "e" and dtype in (None, x.dtype):  # NumPy adds up in float32 only along a contiguous axis; else 2048 + 1 is 2048
+        if dtype is not None and x.dtype.char == "e" and dtype == x.dtype:
+            # As every rule asks for it. NumPy adds up float16 in float32 along a contiguous axis only: along others 2048 + 1 is 2048.
             return add(x, axis, np.float32, None, keepdims).astype(np.float16)
         return add(x, axis, dtype, None, keepdims)
 
@@ -145,7 +147,7 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
         return np.minimum(np.maximum(x, min), max)
 
     def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        if x.dtype.char == "e" and dtype in (None, x.dtype):  # as sum
+        if dtype is not None and x.dtype.char == "e" and dtype == x.dtype:  # as sum
             return cumulative_sum(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(np.float16)
         if include_initial or (axis is None and x.ndim != 1):
             return xp.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -184,6 +186,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     if device is not None and device != "cpu":
         raise ValueError(f"Unsupported device for NumPy: {device!r}")
     return x.astype(dtype, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array on the memory of `x`; a copy can be written to, which NumPy forbids where `x` cannot."""
+    found = np.from_dlpack(x, device=device, copy=copy)
+    return found.copy() if copy and not found.flags.writeable else found
 
 
 def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
@@ -266,7 +274,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     result = np.array(x)
     try:
         result[key] = value
-    except ValueError:  # of one element, NumPy takes no value with axes
+    except (TypeError, ValueError):  # of one element, NumPy takes no value with axes
         extra = getattr(value, "ndim", 0) - result[key].ndim
         if extra <= 0 or value.shape[:extra] != (1,) * extra:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -83,10 +84,12 @@ def _lookup(namespace: Any, dotted: str) -> Any:
 def _bound_forward(op: registry.Op, forward: Callable[..., Any], xp: RawNamespace) -> Callable[..., Any]:
     """Give `forward(xp, *arguments)` the calling convention of the operation itself."""
     signature = op.signature
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+    kinds = {p.kind for p in signature.parameters.values()}
+    variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+    complete = len(signature.parameters) if inspect.Parameter.KEYWORD_ONLY not in kinds else -1
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if variadic:
+        if variadic or (len(args) == complete and not kwargs):  # binding costs more than most of these functions
             return forward(xp, *args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()

@@ -12,10 +12,11 @@ from ..errors import GradientError
 from ..registry import Rule
 from . import grad_mode
 from .dispatch import innermost
+from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import Layer
-from .tensor import LayeredTensor, Tensor, _new, wrap, wrap_at
+from .tensor import LayeredTensor, Tensor, _new, element_of, wrap, wrap_at
 
 _accumulating = threading.Lock()
 
@@ -57,6 +58,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
+    narrow: dict[Node, Any] = {}  # the dtype of those whose sum is kept in a wider one
 
     def deliver(node: Node, g: Any) -> None:
         """Add `g` to what the node has received. The second contribution makes a new array, later ones are added in place."""
@@ -68,7 +70,10 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             total += g
             buffers[node] = total
         else:
-            buffers[node] = buffers[node] + g
+            total = buffers[node]
+            if narrow_seen[0]:
+                total = _widened(node, total, narrow)
+            buffers[node] = total + g
             owned.add(node)
 
     node: Any = None  # a Node, or None while it is being chosen
@@ -84,6 +89,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 return
             node = heappop(heap)[1]
             g = buffers.pop(node)
+            if narrow and node in narrow:
+                g = _astype(g, narrow.pop(node))
         kind = type(node)
         if kind is not Node:
             box = [g]  # the only reference: a leaf may keep what nobody else holds
@@ -143,6 +150,20 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if heap and node.seq <= -heap[0][0]:
             deliver(node, g)
             node = None
+
+
+def _widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
+    """What a node has received, in the dtype to add up in. In float16, 2048 + 1 is 2048: many small gradients would be lost."""
+    elem = element_of(total)
+    if elem.wide is None:
+        return total
+    narrow[node] = elem.dtype
+    return _astype(total, elem.wide)
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    host = element_of(x).host
+    return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)
 
 
 def refuse_none(rule: Any) -> None:
@@ -379,6 +400,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     heap: list[tuple[float, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
+    narrow: dict[Node, Any] = {}
 
     def deliver(node: Node, g: Any) -> None:
         if node not in buffers:
@@ -387,7 +409,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         elif p.raw and node in owned:
             buffers[node] += g
         else:
-            buffers[node] = buffers[node] + g
+            buffers[node] = (_widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node]) + g
             owned.add(node)
 
     for root, gradient in roots:
@@ -395,6 +417,8 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     while heap:
         node = heappop(heap)[1]
         box = [buffers.pop(node)]
+        if node in narrow:
+            box[0] = _astype(box[0], narrow.pop(node))
         gradient = None
         found = step(node, type(node), box, p, heap, buffers)
         if found is STOP:

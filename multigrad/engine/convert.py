@@ -130,12 +130,15 @@ def _transfer(x: Any, source: Host, target: Host, dtype: Any, device: Any, copy:
     """A raw array of one library as one of another: through DLPack where both can, else through NumPy."""
     if copy is False:
         raise ValueError(f"asarray(copy=False): an array of {source.name!r} cannot become one of {target.name!r} without a copy")
+    # A copy: two libraries writing into one buffer would be noticed by neither's version counter. Of a library whose arrays cannot
+    # change, `asarray` may copy later, and read what was written in the meantime; of others, `from_dlpack` may make a copy read-only.
+    if not source.backend.kernel("exportable")(source.xp, x):
+        x = source.xp.asarray(x, copy=True)
     try:
-        y = target.xp.from_dlpack(x)
+        y = target.xp.asarray(target.xp.from_dlpack(x), copy=True) if target.mutable else target.xp.from_dlpack(x, copy=True)
     except Exception:  # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way that is left
-        y = target.xp.asarray(_to_numpy(x, source))
-    # A copy: two libraries writing into one buffer would be noticed by neither's version counter.
-    return target.xp.asarray(y, dtype=dtype, device=device, copy=True)
+        y = target.xp.asarray(_to_numpy(x, source), copy=True)
+    return target.xp.asarray(y, dtype=dtype, device=device)
 
 
 def _to_numpy(x: Any, source: Host) -> Any:
@@ -168,6 +171,13 @@ def _to_backend_forward(xp: Any, x: Any, backend: str, source: str) -> Any:
     return _transfer(x, host_named(source), target, None, None, None)
 
 
+def _to_backend_vjp(xp: Any, g: Any, x_dtype: Any, backend: str, source: str) -> Any:
+    """The gradient brought back, and cast there: the library that it comes from may lack the dtype."""
+    g = xp.to_backend(g, source, backend)
+    host = host_named(source)
+    return g if g.dtype == x_dtype else (host.bound if isinstance(g, Layer) else host.xp).astype(g, x_dtype)
+
+
 def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
     from array_api_compat import to_device
 
@@ -177,7 +187,7 @@ def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
 def declare() -> None:
     """Declare the operations that move a Tensor."""
     linear("to_backend(x, /, backend, source)", forward=_to_backend_forward, doc="The array in another library.",
-           x=lambda xp, g, backend, source: xp.to_backend(g, source, backend), chapter="conversion")
+           x=_to_backend_vjp, chapter="conversion")
     linear("to_device(x, device: plain, /, *, stream=None)", forward=_to_device_forward, doc="The array on another device.",
            x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion",
            view=lambda x, device, stream: device == x.device)

@@ -86,7 +86,8 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
     if host is None:
         host = common_host(op.name, list(_candidates(op, values)))
         if host is None:
-            kinds = ", ".join(sorted({type(v).__name__ for v in values}))
+            given = [v for role, v in zip(op.roles.values(), values, strict=True) if role != "plain" and v is not None]
+            kinds = ", ".join(sorted({type(v).__name__ for v in given}))
             raise TypeError(f"{op.name}: none of the arguments is an array of a known library ({kinds}). Wrap lists and scalars with "
                             "multigrad.asarray; `python -m multigrad backends` lists the known libraries.")
     i = positions(op).get("dtype")
@@ -149,7 +150,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
     else:
         if not pure:
             host = common_host(op.name, _candidates(op, inner)) or host
-            inner = [_plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+            inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
         ans = run_raw(op, inner, host)
     return record(op, inner, edges, cells, ans, top, values)
 
@@ -169,14 +170,14 @@ def accepts(x: Any) -> bool:
 
 
 def operate(op: Op, values: tuple[Any, ...]) -> Any:
-    """`general` for Python's operators: an operand that is no array leaves the operation to that operand."""
+    """`general` for Python's operators: an operand that is no array leaves the operation to that operand; `@` takes no numbers."""
     for x in values:
-        if not accepts(x) or x is None:
+        if not accepts(x) or x is None or (op.kind == "multilinear" and type(x) in SCALARS):
             return NotImplemented
     return general(op, values)
 
 
-def _plain_scalars(x: Any, host: Host) -> Any:
+def plain_scalars(x: Any, host: Host) -> Any:
     """A scalar of another library (np.float64) is a Python scalar here; what is no array at all is refused."""
     if type(x) in SCALARS or x is None:
         return x

@@ -67,9 +67,9 @@ class Host:
 
 
 class Element:
-    """One dtype of one library, and of what kind it is."""
+    """One dtype of one library, and of what kind it is. `wide`: the dtype to add up many in, None for itself."""
 
-    __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque")
+    __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque", "wide")
 
     def __init__(self, host: Host, dtype: Any) -> None:
         self.host = host
@@ -78,6 +78,9 @@ class Element:
         self.complex = _is(host, dtype, "complex floating")
         self.floating = self.complex or _is(host, dtype, "real floating")
         self.opaque = not (self.floating or self.bool or _is(host, dtype, "integral"))  # no dtype of the standard
+        self.wide = _wide(self) if self.floating else None
+        if self.wide is not None:
+            narrow_seen[0] = True
 
     def __repr__(self) -> str:
         return f"<Element {self.host.name} {self.dtype}>"
@@ -88,6 +91,20 @@ def _is(host: Host, dtype: Any, kind: str) -> bool:
         return bool(host.xp.isdtype(dtype, kind))
     except (TypeError, ValueError):  # a dtype from outside the standard: opaque
         return False
+
+
+narrow_seen = [False]
+"""Whether there is any Element with a wider dtype to add up in: most programs never pay for the question."""
+
+
+def _wide(elem: Element) -> Any:
+    """float32 for float16, bfloat16 and narrower ones, which the standard does not have."""
+    xp = elem.host.xp
+    try:
+        bits = xp.finfo(elem.dtype).bits
+    except (TypeError, ValueError, AttributeError):
+        return None
+    return None if bits >= 32 else xp.complex64 if elem.complex else xp.float32
 
 
 _hosts: dict[str, Host] = {}

@@ -15,11 +15,10 @@ from ..errors import GradientError
 from ..registry import Op
 from .backward import keepable
 from .dispatch import accepts, innermost, recording_at
+from .element import Element
 from .graph import AccumulateGrad, Extra, extra, flat_cells, last_write, tick
 from .level import Layer
 from .tensor import LayeredTensor, Tensor, View, element_of
-
-_KINDS = ("bool", "integral", "real floating", "complex floating")
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None) -> Any:
@@ -107,10 +106,10 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
         raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it")
     if tuple(result.shape) != tuple(t.shape):
         raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(result.shape)}")
-    if result._elem is not t._elem:
-        result = _cast(t, result)
     if recording:
         _keep_old_value(t, result)
+    if result._elem is not t._elem:
+        result = _cast(t, result)
     array = result._array
     host = t._elem.host
     if host.mutable and not isinstance(array, Layer) and not isinstance(t._array, Layer):
@@ -124,6 +123,8 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     if recording and result._node is not None and result is not t:
         _take_over(t, result)
     else:
+        if recording and result is not t:
+            t._node = None  # of an operation without a gradient, as floor_divide, the result is a constant
         _written(t)
 
 
@@ -150,10 +151,16 @@ def _written(t: Tensor) -> None:
         t._born = len(t._cell)  # type: ignore[misc]
 
 
+def _rank(elem: Element) -> int:
+    """The kind of a dtype: booleans, integers, real and complex numbers, in the order in which each holds those before."""
+    return 3 if elem.complex else 2 if elem.floating else 0 if elem.bool or elem.opaque else 1
+
+
+_SCALAR_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+
+
 def _cast(t: Tensor, result: Tensor) -> Tensor:
-    xp = t._elem.host.xp
-    rank = [next((i for i, kind in enumerate(_KINDS) if xp.isdtype(d, kind)), 0) for d in (t.dtype, result.dtype)]
-    if rank[1] > rank[0] or result._elem.host is not t._elem.host:
+    if _rank(result._elem) > _rank(t._elem) or result._elem.host is not t._elem.host:
         raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {t.dtype}")
     cast: Tensor = t._elem.host.bound.astype(result, t.dtype)
     return cast
@@ -211,25 +218,37 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     recording = recording_at(t)
     grads = recording and (t._node is not None or (isinstance(value, Tensor) and value._node is not None))
     _allow(t, recording, grads, "setitem")
-    if not accepts(value) or value is None:
-        raise TypeError(f"setitem: the value must be an array or a Python scalar, not {type(value).__name__}")
-    if isinstance(value, Tensor) and value._node is not None and recording and not t._elem.floating:
-        raise GradientError(f"setitem: a value that requires grad cannot be written into a Tensor of dtype {t.dtype}; detach() it")
-    if (not isinstance(value, Layer) and hasattr(value, "dtype") and element_of(value).complex and not t._elem.complex) or \
-            (isinstance(value, Tensor) and value._elem.complex and not t._elem.complex):
-        raise RuntimeError(f"result type {getattr(value, 'dtype', 'complex')} can't be cast to the desired output type {t.dtype}")
+    _check_value(t, value, recording)
     plain = type(t) is not LayeredTensor and not (isinstance(value, Layer) and value._level > t._level)
     if plain and not grads and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
-        raw = innermost(value)
+        raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
             try:
                 t._array[raw_key(key)] = raw
-            except ValueError:
-                pass  # the checked way below says what is wrong
+            except (IndexError, TypeError, ValueError):
+                pass  # the checked way below says what is wrong, or can do it
             else:
                 _written(t)
                 return
     store(t, function(t, key, value), recording, "setitem")
+
+
+def _check_value(t: Tensor, value: Any, recording: bool) -> None:
+    """Refuse what is no value, and what would lose its kind: a fraction written into integers, a complex number into reals."""
+    own, elem = t._elem, None
+    rank = _SCALAR_RANK.get(type(value))
+    if rank is None:
+        if value is None or not accepts(value):
+            raise TypeError(f"setitem: the value must be an array or a Python scalar, not {type(value).__name__}")
+        elem = element_of(value)
+        if elem is own:
+            return
+        if isinstance(value, Tensor) and value._node is not None and recording and not own.floating:
+            raise GradientError(f"setitem: a value that requires grad cannot be written into a Tensor of dtype {t.dtype}; detach() it")
+        rank = _rank(elem)
+    if rank > _rank(own) and not own.opaque:
+        what = f"setitem: a Python {type(value).__name__}" if elem is None else f"result type {elem.dtype}"
+        raise RuntimeError(f"{what} can't be cast to the desired output type {t.dtype}")
 
 
 def raw_key(key: Any) -> Any:

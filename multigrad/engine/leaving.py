@@ -58,14 +58,35 @@ class Leaving(Surface):
         """The values as a NumPy array. Raises if the Tensor requires grad."""
         return self.__array__()
 
-    def __dlpack__(self, /, **kwargs: Any) -> Any:
+    def __dlpack__(self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None,
+                   copy: bool | None = None) -> Any:
+        """A DLPack capsule of the memory, for the `from_dlpack` of any library. Raises BufferError if the Tensor requires grad.
+
+        Memory that runs backwards is copied, or refused with copy=False: not every library can take it.
+        """
         if self._node is not None:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         self._refuse("__dlpack__()", "tensor.detach()")
-        return self._array.__dlpack__(**kwargs)
+        if max_version is not None and max_version[0] < 1:
+            max_version = None  # the capsule without a version, which every library gives where no version is asked for
+        x = self._exporter()
+        if not copy and not self._elem.host.backend.kernel("exportable")(self._elem.host.xp, x):
+            if copy is False:
+                raise BufferError("__dlpack__(copy=False): the memory has negative strides, which not every library can take. "
+                                  "Leave out copy=False, or export tensor.array itself")
+            copy = True
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return x.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> Any:
-        return self._innermost().__dlpack_device__()
+        """The type of device that the memory is on, and its number there."""
+        return self._exporter().__dlpack_device__()
+
+    def _exporter(self) -> Any:
+        """The raw array; a scalar of the library, which has no memory to show, as an array."""
+        self._check()
+        x = self._innermost()
+        return self._elem.host.xp.asarray(x) if isinstance(x, self._elem.host.scalars) else x
 
     def item(self) -> bool | int | float | complex:
         """The only element as a Python scalar; the gradient does not follow it."""
@@ -73,10 +94,13 @@ class Leaving(Surface):
         x = self._innermost()
         if self.size != 1:
             raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
-        return self._python(self._elem.host.xp.reshape(x, ()) if len(x.shape) else x)
+        value: bool | int | float | complex = self._python(self._elem.host.xp.reshape(x, ()) if len(x.shape) else x)
+        return value
 
-    def _python(self, x: Any) -> bool | int | float | complex:
-        """A 0-d array of this dtype as a Python scalar."""
+    def _python(self, x: Any) -> Any:
+        """A 0-d array of this dtype as a Python scalar; of no dtype of the standard, what the library makes of it."""
+        if self._elem.opaque:
+            return x.item()
         kind = bool if self._is("bool") else int if self._is("integral") else complex if self._elem.complex else float
         return kind(x)
 

@@ -1,4 +1,4 @@
-"""What type checkers are told about the operators and methods that `namespace.py` installs on Tensor from the table."""
+"""What type checkers are told about the operators and methods that `methods.py` installs on Tensor from the table."""
 
 from __future__ import annotations
 

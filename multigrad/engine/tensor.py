@@ -1,6 +1,6 @@
 """Tensor: an array of any library that records what is done to it.
 
-The operators and the methods of the table are installed by `namespace.py`; the meaning of the attributes is that of
+The operators and the methods of the table are installed by `methods.py`; the meaning of the attributes is that of
 torch.Tensor's. A plain Tensor wraps a raw array at the base level; two subclasses send what is rarer to the general
 path: a View shares memory with another Tensor, a LayeredTensor belongs to a running transformation.
 """

@@ -71,6 +71,7 @@ def cholesky_vjp(xp: Any, g: Any, ans: Any, upper: Any) -> Any:
         g = adjoint(xp, g)
     else:
         ans = adjoint(xp, ans)
+    g = xp.tril(g)  # the other triangle is constant: of a loss like log(abs(L)), its cotangent is inf
     half = xp.linalg.solve(ans, lower_half(xp, ans @ g))
     return hermitian(xp, adjoint(xp, xp.linalg.solve(ans, adjoint(xp, half))))
 
@@ -107,6 +108,7 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any)
     diagonal, so H has, too.
     """
     refuse_complete(x_shape, mode)
+    g_R = None if g_R is None else xp.triu(g_R)  # as in cholesky_vjp
     if x_shape[-2] < x_shape[-1]:
         return wide_qr_vjp(xp, g_Q, g_R, Q, R)
     inner = None if g_R is None else g_R @ adjoint(xp, R)
@@ -129,7 +131,6 @@ def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
     m = R.shape[-2]
     inner = None if g_Q is None else adjoint(xp, Q) @ g_Q
     if g_R is not None:
-        g_R = xp.triu(g_R)
         product = g_R @ adjoint(xp, R)
         inner = -product if inner is None else inner - product
     square = solve_right(xp, 2 * lower_half(xp, skew(xp, inner)), leading_square(xp, R))

@@ -114,7 +114,9 @@ def adjugate(xp: Any, x: Any) -> Any:
 def _by_inverse(xp: Any, x: Any) -> Any:
     """det(x) X, at a sixth of the time, if all matrices are known to be so well conditioned that three quarters of the digits are right."""
     d = xp.linalg.det(x)
-    if not xp.truth(xp.all(xp.abs(d) > 0)):
+    size, limits = xp.abs(d), xp.finfo(x.dtype)
+    # below that it has lost digits, or all of them; above, the elements of the adjugate may still be numbers
+    if not xp.truth(xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))):
         return None
     inverse = xp.linalg.inv(x)
     condition = xp.linalg.matrix_norm(x) * xp.linalg.matrix_norm(inverse)

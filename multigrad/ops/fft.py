@@ -130,6 +130,8 @@ def rfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
 def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
     """The real part of the transform of the whole spectrum: the half, and its mirror image conjugated."""
     n, ndim = 2 * (x.shape[axis] - 1) if n is None else n, len(x.shape)
+    if n < 1:
+        raise ValueError(f"fft.irfft: the result would have length {n}; give n, at least 1.")
     half = _fit(xp, x, n // 2 + 1, axis)
     twins = xp.conj(xp.flip(half[_along(axis, ndim, slice(1, (n + 1) // 2))], axis=axis))
     return xp.real(xp.fft.ifft(xp.concat([half, twins], axis=axis), axis=axis, norm=norm))
@@ -152,9 +154,15 @@ def several(xp: Any, x: Any, name: str, s: Any, axes: Any, norm: Any) -> Any:
     return x
 
 
+def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool:
+    """Whether the result is the argument itself: there are no axes to transform."""
+    over = axes if axes is not None else s if s is not None else x.shape
+    return len(over) == 0
+
+
 def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
     """Move the first half behind the second one, or back; they differ in length where the axis is odd."""
-    axes = tuple(range(len(x.shape))) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    axes = tuple(range(len(x.shape))) if axes is None else (axes,) if hasattr(axes, "__index__") else tuple(axes)
     return xp.roll(x, tuple(x.shape[a] // 2 if forth else -(x.shape[a] // 2) for a in axes), axis=axes)
 
 
@@ -184,9 +192,10 @@ linear("fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": ihf
        x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "hfft", n, x_shape, x_dtype, axis, norm))
 
 linear("fft.fftn(x, /, *, s=None, axes=None, norm='backward')", doc="The discrete Fourier transform over several axes, or all.",
+       view=over_nothing,
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "fftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of fftn.",
+linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of fftn.", view=over_nothing,
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "ifftn", x_shape, x_dtype, s, axes, norm))
 linear("fft.rfftn(x, /, *, s=None, axes=None, norm='backward')", doc="The spectrum of real values over several axes, half of the last.",

@@ -97,7 +97,7 @@ linear("refuse(x, bad, /, message)", forward=refuse, view=True,
 
 # ----- Squares -----
 
-elementwise("difference_of_squares(x1, x2, /)", forward=lambda xp, x1, x2: (x1 - x2) * (x1 - -x2), x1=lambda xp, x1: 2 * x1,
+elementwise("difference_of_squares(x1, x2, /)", forward=lambda xp, x1, x2: (x1 - x2) * (x1 + x2), x1=lambda xp, x1: 2 * x1,
             x2=lambda xp, x2: -2 * x2, doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.")
 
 # ----- Segment sums -----

@@ -29,7 +29,7 @@ composite("linalg.vecdot(x1, x2, /, *, axis=-1)", lambda xp, x1, x2, axis: xp.ve
 
 
 def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
-    """Each component is made of the next one and the one after that, in cyclic order."""
+    """Each component is made of the next one and the one after that, in cyclic order. NumPy takes vectors of two components, too."""
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"linalg.cross: the axis {axis} must have length 3 in both operands; their shapes are {x1.shape} and {x2.shape}.")
     return xp.roll(x1, -1, axis=axis) * xp.roll(x2, 1, axis=axis) - xp.roll(x1, 1, axis=axis) * xp.roll(x2, -1, axis=axis)
@@ -42,7 +42,7 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
     return x1[:, None] * x2[None, :]
 
 
-multilinear("linalg.cross(x1, x2, /, *, axis=-1)", forward={"*": cross}, doc="The vector product of 3-vectors along an axis.",
+multilinear("linalg.cross(x1, x2, /, *, axis=-1)", forward=cross, doc="The vector product of 3-vectors along an axis.",
             x1=lambda xp, g, x2, axis: xp.linalg.cross(_conj(xp, x2), g, axis=axis),
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, _conj(xp, x1), axis=axis))
 multilinear("linalg.outer(x1, x2, /)", forward=outer, doc="The products of each element of one vector with each of another.",
@@ -164,7 +164,7 @@ def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
 
 
 # The adjoint is the same sum, with x^H.
-define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=matrix_power_jvp,
+define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1,
        x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
        doc="Each square matrix to an integer power; to a negative one, the power of its inverse.")
 
@@ -174,7 +174,7 @@ define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=m
 def _cutoff(xp: Any, x: Any, s: Any, rtol: Any) -> Any:
     """The value above which a singular value is not taken for zero."""
     if rtol is None:
-        rtol = max(x.shape[-2:]) * epsilon(xp, x.dtype)
+        rtol = max(x.shape[-2:]) * epsilon(xp, s.dtype)
     return xp.max(s, axis=-1, keepdims=True) * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
 
 
@@ -188,8 +188,17 @@ def pinv(xp: Any, x: Any, rtol: Any) -> Any:
 
 
 def matrix_rank(xp: Any, x: Any, rtol: Any) -> Any:
+    if 0 in x.shape[-2:]:
+        return xp.count_nonzero(x, axis=(-2, -1))
     s = xp.linalg.svdvals(x)
     return xp.count_nonzero(s > _cutoff(xp, x, s, rtol), axis=-1)
+
+
+def _scale(xp: Any, ans: Any) -> Any:
+    """A power of two, of the size of the pseudoinverse: products of three of it would overflow or vanish where the gradient does not."""
+    largest = xp.max(xp.abs(ans), axis=(-2, -1), keepdims=True)
+    exponent = xp.round(xp.log2(xp.where(largest == 0, 1.0, largest)))  # nothing depends on it: the derivative of a rounded number is 0
+    return xp.pow(2 * xp.ones_like(exponent), exponent)
 
 
 def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
@@ -197,28 +206,34 @@ def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
 
     The adjoint of the derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
     """
+    if 0 in x.shape:
+        return xp.zeros_like(x)
     if x.shape[-2] < x.shape[-1]:  # of a wide matrix by that of its conjugate transpose
         return adjoint(xp, pinv_vjp(xp, adjoint(xp, g), adjoint(xp, x), adjoint(xp, ans)))
+    scale = _scale(xp, ans)
+    x, ans = x * scale, ans / scale
     gh, xh = adjoint(xp, g), adjoint(xp, ans)
     left, right = gh @ (ans @ xh), ans @ gh
     inner = right @ ans
-    return left - x @ (ans @ left) + xh @ (right - inner @ x) - adjoint(xp, inner)
+    return (left - x @ (ans @ left) + xh @ (right - inner @ x) - adjoint(xp, inner)) * scale * scale
 
 
 def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
     """-X t X + X X^H t^H (I - x X) + (I - X x) t^H X^H X."""
-    if t_x is None:
+    if t_x is None or 0 in x.shape:
         return xp.zeros_like(ans)
     if x.shape[-2] < x.shape[-1]:
         return adjoint(xp, pinv_jvp(xp, adjoint(xp, t_x), adjoint(xp, x), adjoint(xp, ans)))
+    scale = _scale(xp, ans)
+    x, ans = x * scale, ans / scale
     th, xh = adjoint(xp, t_x), adjoint(xp, ans)
     left, right = ans @ xh @ th, th @ xh
-    return left - (left @ x) @ ans + (right - ans @ (x @ right) - ans @ t_x) @ ans
+    return (left - (left @ x) @ ans + (right - ans @ (x @ right) - ans @ t_x) @ ans) * scale * scale
 
 
 # The cutoff only chooses the rank, so that nothing depends on it.
 define("linalg.pinv(x, /, *, rtol: array = None)", forward={"*": pinv}, jvp=pinv_jvp,
        x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
        doc="The Moore-Penrose pseudoinverse of each matrix. The derivative is that at constant rank.")
-nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", forward={"*": matrix_rank},
+nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", forward=matrix_rank,
                   doc="The number of singular values of each matrix that exceed rtol times the largest.")

@@ -58,8 +58,8 @@ multilinear("matmul(x1, x2, /)", operator="matmul", doc="Matrix product, over th
 
 def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, Shape]:
     """The axes that tensordot contracts, of x1 and of x2 in the same order, and those that it keeps, of either."""
-    if isinstance(axes, int):
-        axes = range(ndim1 - axes, ndim1), range(axes)
+    if hasattr(axes, "__index__"):  # NumPy's integers, too
+        axes = range(ndim1 - int(axes), ndim1), range(int(axes))
     sum1 = tuple(a % ndim1 for a in axes[0])
     sum2 = tuple(a % ndim2 for a in axes[1])
     return sum1, sum2, tuple(a for a in range(ndim1) if a not in sum1), tuple(a for a in range(ndim2) if a not in sum2)

@@ -50,6 +50,8 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
         return xp.sqrt(xp.sum(square, axis=axis, keepdims=keepdims))
     r = xp.abs(x)
     if ord in (inf, -inf):
+        if ord == inf and 0 in (x.shape[a] for a in _axes(x.shape, axis)):
+            return xp.sum(r, axis=axis, keepdims=keepdims)  # of nothing it is 0
         return (xp.max if ord == inf else xp.min)(r, axis=axis, keepdims=keepdims)
     if ord == 1:
         return xp.sum(r, axis=axis, keepdims=keepdims)
@@ -108,10 +110,10 @@ def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
         return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         s = xp.linalg.svdvals(x)
-        found = xp.sum(s, axis=-1) if ord == "nuc" else (xp.max if ord > 0 else xp.min)(s, axis=-1)
+        found = xp.linalg.vector_norm(s, axis=-1, ord=1 if ord == "nuc" else inf if ord > 0 else -inf)
     elif ord in (1, -1, inf, -inf):
         sums = xp.sum(xp.abs(x), axis=-2 if ord in (1, -1) else -1)
-        found = (xp.max if ord > 0 else xp.min)(sums, axis=-1)
+        found = xp.linalg.vector_norm(sums, axis=-1, ord=inf if ord > 0 else -inf)
     else:
         raise ValueError(f"linalg.matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf.")
     return found[..., None, None] if keepdims else found

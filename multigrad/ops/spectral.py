@@ -33,7 +33,13 @@ def inverse_gaps(xp: Any, values: Any) -> Any:
 
 
 def norm(xp: Any, x: Any, axis: Any) -> Any:
-    return xp.sqrt(xp.sum(xp.square(xp.abs(x)), axis=axis, keepdims=True))
+    """The root of the sum of squares, of numbers of any size: of what overflows, nothing could be refused."""
+    size = xp.abs(x)
+    if 0 in x.shape:
+        return xp.sum(size, axis=axis, keepdims=True)
+    largest = xp.max(size, axis=axis, keepdims=True)
+    scale = xp.where((largest > 0) & xp.isfinite(largest), largest, 1.0)
+    return scale * xp.sqrt(xp.sum(xp.square(size / scale), axis=axis, keepdims=True))
 
 
 def allowance(xp: Any, g_values: Any, values: Any, *cotangents: Any) -> Any:

@@ -77,7 +77,9 @@ def _centred(xp: Any, x: Any, axis: Any, correction: Any) -> Any:
     """2 (x - mean) / (n - correction), the gradient of the variance; nan or infinite where no degrees of freedom are left."""
     freedom = _count(x.shape, axis) - correction
     x = _as(xp, x, xp.float32) if is_narrow(xp, x.dtype) else x
-    return (x - xp.mean(x, axis=axis, keepdims=True)) * (2 / freedom if freedom > 0 else INF)
+    x = x - xp.mean(x, axis=axis, keepdims=True)
+    x = x - xp.mean(x, axis=axis, keepdims=True)  # what the rounding of a mean far from 0 left
+    return x * (2 / freedom if freedom > 0 else INF)
 
 
 def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:

@@ -1,23 +1,56 @@
-"""JAX's functions where they are not what SciPy's are."""
+"""Where JAX's functions are not what SciPy's are, or are not there: ours, compiled."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from . import standard
+from .standard.bessel import MAX_BESSEL
+from .standard.common import MAX_ORDER
 
 
-def polygamma(n: int, x: Any, /) -> Any:
-    """Ours, compiled. JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise standard.refuse("polygamma", "jax", x.dtype)
-    return _polygamma(standard.order(n), x)
+class _Namespace:
+    """jax.numpy as the forms of `standard` want it. A constant without a device goes where its operands are."""
+
+    __name__ = "jax"
+    device_of = staticmethod(lambda x: None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jnp, name)
 
 
-@partial(jax.jit, static_argnums=0)
-def _polygamma(n: int, x: Any) -> Any:
-    return standard.polygamma(jnp, n, x)
+def _compiled(function: Callable[..., Any], most: int | None = None) -> Callable[..., Any]:
+    """A form of `standard`, compiled; where `most` is given, its first argument is an order up to that."""
+    if most is None:
+        return jax.jit(partial(function, _Namespace()))
+    inner = jax.jit(partial(function, _Namespace()), static_argnums=0)
+
+    @wraps(function)
+    def outer(n: Any, x: Any, /) -> Any:
+        return inner(standard.order(n, function.__name__, most), x)
+
+    return outer
+
+
+polygamma = _compiled(standard.polygamma, MAX_ORDER)
+"""JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
+
+erfcx = _compiled(standard.erfcx)
+"""JAX's is as young as 2025."""
+
+log_ndtr = _compiled(standard.log_ndtr)
+"""JAX's has 10 digits below -20."""
+
+beta = _compiled(standard.beta)
+betaln = _compiled(standard.betaln)
+"""JAX's have 8 digits where one argument is large."""
+
+# What JAX lacks.
+stdtr = _compiled(standard.stdtr)
+iv = _compiled(standard.iv, MAX_BESSEL)
+ive = _compiled(standard.ive, MAX_BESSEL)

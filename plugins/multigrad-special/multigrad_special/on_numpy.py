@@ -7,6 +7,7 @@ from typing import Any
 import scipy.special
 
 from .standard import order, refuse
+from .standard.bessel import MAX_BESSEL
 
 
 def polygamma(n: int, x: Any, /) -> Any:
@@ -15,3 +16,13 @@ def polygamma(n: int, x: Any, /) -> Any:
         raise refuse("polygamma", "numpy", x.dtype)
     value = scipy.special.polygamma(order(n), x)
     return value.astype(x.dtype) if x.dtype.kind == "f" else value
+
+
+def iv(v: int, z: Any, /) -> Any:
+    """SciPy's iv is for any order; the derivative by recurrence is for integers."""
+    return scipy.special.iv(order(v, "iv", MAX_BESSEL), z)
+
+
+def ive(v: int, z: Any, /) -> Any:
+    """As iv."""
+    return scipy.special.ive(order(v, "ive", MAX_BESSEL), z)

@@ -29,8 +29,8 @@ EXEMPTIONS = {
     "unique_*/vjp/real@no_data_dependent_shapes": SHAPES,
     "fft.*@no_extensions": EXTENSIONS,
     **{f"{name}/*@no_extensions": EXTENSIONS for name in (
-        "adjugate*", "singular_factor", *(f"linalg.{name}" for name in (
-            "cholesky", "cross", "det", "diagonal", "eig*", "inv", "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve",
+        "singular_factor", *(f"linalg.{name}" for name in (
+            "cholesky", "det", "diagonal", "eig*", "inv", "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve",
             "svd*", "trace", "vector_norm")))},
     "linalg.matrix_rank/forward/full@no_x64": INT64,
     "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 makes float64, also where the default is float32",
@@ -49,10 +49,15 @@ def make() -> mg.Backend:
         xp,
         (type(xp.asarray(0, device=default)),),
         capabilities=mg.Capabilities(defers=False),
-        functions={"linspace": linspace},
+        functions={"astype": astype, "linspace": linspace},
         variants=_variants(devices),
         exemptions=EXEMPTIONS,
     )
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """Without a device the result is where `x` is; array_api_strict takes None for its default device."""
+    return xp.astype(x, dtype, copy=copy, device=x.device if device is None else device)
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:

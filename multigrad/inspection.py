@@ -1,0 +1,115 @@
+"""What a namespace says about itself: `__array_namespace_info__`, and the limits of its dtypes as Python numbers.
+
+Where the library has an inspection of its own, that decides what there is on which device; the forms of the standard are
+kept here: tuples, Python numbers, the dtypes of the standard only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from .engine.element import DTYPES, Host
+
+KINDS = {"bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"), "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+         "real floating": ("float32", "float64"), "complex floating": ("complex64", "complex128")}
+UNIONS = {"integral": ("signed integer", "unsigned integer"),
+          "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating")}
+
+
+@dataclass(frozen=True, slots=True)
+class FloatLimits:
+    """What `finfo` returns: the limits of a real floating dtype, or of the components of a complex one."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: Any
+
+
+@dataclass(frozen=True, slots=True)
+class IntLimits:
+    """What `iinfo` returns: the limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: Any
+
+
+@lru_cache(maxsize=256)
+def finfo(host: Host, dtype: Any) -> FloatLimits:
+    """The limits of a floating dtype of a library, whose own may be its scalars and may name the dtype by a string."""
+    found = host.xp.finfo(dtype)
+    bits = int(found.bits)
+    real = getattr(found, "dtype", None)
+    if real is None or isinstance(real, str):
+        real = getattr(host.xp, f"float{bits}") if host.xp.isdtype(dtype, "complex floating") else dtype
+    return FloatLimits(bits, float(found.eps), float(found.max), float(found.min), float(found.smallest_normal), real)
+
+
+@lru_cache(maxsize=256)
+def iinfo(host: Host, dtype: Any) -> IntLimits:
+    """The limits of an integer dtype of a library."""
+    found = host.xp.iinfo(dtype)
+    own = getattr(found, "dtype", None)
+    return IntLimits(int(found.bits), int(found.max), int(found.min), dtype if own is None or isinstance(own, str) else own)
+
+
+class Info:
+    """What `__array_namespace_info__()` returns: the dtypes, devices and capabilities of one backend."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        inspect: Callable[[], Any] | None = getattr(host.backend.namespace, "__array_namespace_info__", None)
+        self._library = None if inspect is None else inspect()
+
+    def capabilities(self) -> dict[str, bool | int | None]:
+        """Whether masks and shapes that depend on values work everywhere, and the largest number of dimensions."""
+        depends = self._host.backend.capabilities.data_dependent
+        ours: dict[str, bool | int | None] = {"boolean indexing": depends, "data-dependent shapes": depends, "max dimensions": None}
+        return ours if self._library is None else ours | dict(self._library.capabilities())
+
+    def default_device(self) -> Any:
+        """The device on which arrays are made; None where the library does not say."""
+        return None if self._library is None else self._library.default_device()
+
+    def devices(self) -> tuple[Any, ...]:
+        """The devices that there are."""
+        host = self._host
+        if self._library is None and "devices" not in host.backend.kernels:
+            return (host.device(host.xp, host.xp.zeros(0)),)
+        return tuple(host.backend.kernel("devices")(host.backend.namespace))
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """The dtype of each kind that is chosen where none is given."""
+        if self._library is not None:
+            return dict(self._library.default_dtypes(device=device))
+        xp = self._host.xp
+        real, whole = xp.zeros(0, device=device).dtype, xp.arange(0, device=device).dtype
+        return {"real floating": real, "complex floating": xp.result_type(real, xp.complex64), "integral": whole, "indexing": whole}
+
+    def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
+        """The dtypes of the standard by name, of one kind, of several, or all."""
+        if self._library is not None:
+            there = self._library.dtypes(device=device)
+        else:
+            there = {name: getattr(self._host.backend.namespace, name, None) for name in DTYPES}
+        wanted = DTYPES if kind is None else names_of(kind)
+        return {name: there[name] for name in DTYPES if name in wanted and there.get(name) is not None}
+
+    def __repr__(self) -> str:
+        return f"<inspection of the namespace of {self._host.name!r}>"
+
+
+def names_of(kind: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names of the dtypes of one kind of the standard, or of several."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    for k in kinds:
+        if k not in KINDS and k not in UNIONS:
+            raise ValueError(f"unknown kind of dtypes {k!r}; the kinds of the standard are {', '.join((*KINDS, *UNIONS))}")
+    return tuple(name for k in kinds for one in UNIONS.get(k, (k,)) for name in KINDS[one])

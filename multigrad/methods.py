@@ -1,0 +1,196 @@
+"""Tensor's operators and methods, generated from the table; the function of each operation, which the namespaces share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from operator import index
+from typing import Any
+
+from .engine import convert, dispatch, element, fast, grad_mode, inplace
+from .engine.element import Host
+from .engine.level import Layer
+from .engine.tensor import Tensor
+from .registry import OPS, Op
+
+_functions: dict[str, Callable[..., Any]] = {}
+
+
+def function_of(op: Op) -> Callable[..., Any]:
+    """The differentiable function of an operation, one for all backends."""
+    found = _functions.get(op.name)
+    if found is None:
+        found = _functions[op.name] = fast.make_function(op)
+    return found
+
+
+def forget(op: Op) -> None:
+    """Drop the function of a former declaration."""
+    _functions.pop(op.name, None)
+
+
+_REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_installed: set[str] = set()
+_NO_METHOD = ("creation", "kernels", "conversion", "indexing")
+
+
+class _Lazy:
+    """A method that is generated when it is first looked up, and then takes this object's place in the class."""
+
+    def __init__(self, name: str, make: Callable[[], Callable[..., Any]]) -> None:
+        self.name = name
+        self.make = make
+
+    def __get__(self, obj: Any, cls: Any) -> Any:
+        function = self.make()
+        function.__name__ = function.__qualname__ = self.name
+        if Tensor.__dict__.get(self.name) is self:
+            setattr(Tensor, self.name, function)
+        return function if obj is None else function.__get__(obj, cls)
+
+
+def install(op: Op) -> None:
+    """Give Tensor the operators and the method of an operation."""
+    global _fast_getitem
+    if op.name == "getitem":
+        _fast_getitem = fast.make_function(op, key_is_plain=True)
+    if op.operator:
+        _install_operator(op)
+    name = op.name
+    if "." in name or op.chapter in _NO_METHOD or not op.roles or next(iter(op.roles.values())) != "array" or hasattr(Layer, name):
+        return
+    if name in Tensor.__dict__ and name not in _installed:
+        return
+    _installed.add(name)
+    setattr(Tensor, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
+    if op.kind == "elementwise" or op.chapter == "elementwise":
+        twin = name + "_"
+        setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
+
+
+def _twin(op: Op, name: str) -> Callable[..., Any]:
+    function = function_of(op)
+
+    def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
+        result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others)
+        if result is NotImplemented:
+            raise TypeError(f"{name}: expected arrays or Python scalars, got {', '.join(type(x).__name__ for x in others)}")
+        return result
+
+    method.__doc__ = f"In place: {op.doc}"
+    return method
+
+
+def _install_operator(op: Op) -> None:
+    stem = op.operator
+    setattr(Tensor, f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True)))
+    if stem not in _REFLECTED:
+        return
+    setattr(Tensor, f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
+    direct = inplace.DIRECT[stem]
+    function = fast.make_function(op, operator=True)
+
+    def augmented(self: Tensor, other: Any, /) -> Any:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and not grad_mode.recording():
+            done = inplace.directly(self, other, direct)
+            if done is not None:
+                return done
+        return inplace.in_place(op, function, self, (other,), direct)
+
+    augmented.__name__ = augmented.__qualname__ = f"__i{stem}__"
+    setattr(Tensor, augmented.__name__, augmented)
+
+
+def _getitem(self: Tensor, key: Any, /) -> Tensor:
+    """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer arrays."""
+    kind = type(key)
+    if kind is int or kind is slice or (kind is tuple and dispatch.is_basic_key(key)):
+        found: Tensor = _fast_getitem(self, key)
+        return found
+    found = dispatch.general(OPS["getitem"], (self, _key(key, self._elem.host)))
+    return found
+
+
+def _fast_getitem(self: Tensor, key: Any) -> Any:
+    raise AssertionError("replaced when the table is filled")
+
+
+def _key(key: Any, host: Host) -> Any:
+    """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are Python's."""
+    if isinstance(key, list):
+        return convert.asarray(key, backend=host.name)
+    kind = type(key)
+    if kind is not bool and issubclass(kind, Integral):
+        return index(key)
+    if kind is tuple:
+        return tuple(_key(k, host) for k in key)
+    if kind is not slice and key is not None and key is not Ellipsis:
+        other = key._elem.host if isinstance(key, Layer) else element.host_of(key)
+        if other is not None and other is not host:
+            raise element.mixed("indexing", host, other)
+    return key
+
+
+def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
+    op = OPS["setitem"]
+    inplace.set_item(op, function_of(op), self, _key(key, self._elem.host), value)
+
+
+def _transposed(self: Tensor) -> Tensor:
+    """The transpose of a matrix; for other dimensions use mT or permute_dims, as in the standard."""
+    if self.ndim != 2:
+        raise ValueError(f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims")
+    found: Tensor = function_of(OPS["matrix_transpose"])(self)
+    return found
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    """The transpose of each matrix in the last two axes."""
+    found: Tensor = function_of(OPS["matrix_transpose"])(self)
+    return found
+
+
+def _zero(self: Tensor) -> Tensor:
+    """Set every element to zero, in place."""
+    _setitem(self, Ellipsis, False if self._elem.bool else 0)
+    return self
+
+
+def _copy(self: Tensor, other: Any) -> Tensor:
+    """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
+    value = convert.asarray(other, backend=self._elem.host.name)
+    if value._elem is not self._elem and (self._elem.complex or not value._elem.complex):
+        value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
+    _setitem(self, Ellipsis, value)
+    return self
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """This Tensor on another device; differentiable."""
+    moved: Tensor = dispatch.general(OPS["to_device"], (self, device, stream))
+    return moved
+
+
+def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
+    """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3); -1 stands for what is left."""
+    found: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
+    return found
+
+
+def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order: t.permute_dims((1, 0)) or t.permute_dims(1, 0)."""
+    found: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
+    return found
+
+
+def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One tuple or list, or the integers themselves."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+_METHODS = {
+    "__getitem__": _getitem, "__setitem__": _setitem, "T": property(_transposed), "mT": property(_matrix_transposed),
+    "reshape": _reshape, "permute_dims": _permute_dims, "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
+}
+for _name, _method in _METHODS.items():
+    setattr(Tensor, _name, _method)

@@ -1,0 +1,90 @@
+"""NumPy's own functions do not know Tensors: where one requires grad, none of them may drop its gradient without a word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from consumer_checks import drawn, values
+
+import multigrad as mg
+from multigrad.errors import GradientError
+
+CONVERTING: dict[str, Callable[[Any], Any]] = {
+    "asarray": np.asarray,
+    "asarray of a list": lambda t: np.asarray([t, t]),
+    "asarray of numbers": lambda t: np.asarray([t[0], t[1]]),
+    "array of objects": lambda t: np.array(t, dtype=object),
+    "concatenate": lambda t: np.concatenate([t, t]),
+    "dot": lambda t: np.dot(t, t),
+    "einsum": lambda t: np.einsum("i,i", t, t),
+    "fft": np.fft.fft,
+    "full": lambda t: np.full(3, t[0]),
+    "interp": lambda t: np.interp(1.5, np.arange(6), t),
+    "linspace": lambda t: np.linspace(t[0], t[1], 3),
+    "masked": np.ma.asarray,
+    "norm": np.linalg.norm,
+    "polyfit": lambda t: np.polyfit(np.arange(6), t, 1),
+    "sort": np.sort,
+    "stack": lambda t: np.stack([t, t]),
+    "where": lambda t: np.where(np.arange(6) > 2, t, 0.0),
+    "writing": lambda t: np.zeros(6).__setitem__(slice(None), t),
+}
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "ufunc": np.sin,
+    "ufunc with out": lambda t: np.ones(6).__iadd__(t),
+    "reduction": np.sum,
+    "mean": np.mean,
+    "frombuffer": np.frombuffer,
+}
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "math": math.sqrt,
+    "float64": np.float64,
+    "writing a number": lambda t: np.zeros(3).__setitem__(0, t),
+}
+
+
+@pytest.fixture(params=["numpy", "jax"])
+def backend(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.mark.parametrize("name", CONVERTING)
+def test_conversion_raises_where_a_gradient_would_be_lost(name: str, backend: str) -> None:
+    t = mg.asarray(drawn(6), backend=backend)
+    np.testing.assert_array_equal(CONVERTING[name](t), CONVERTING[name](drawn(6)))
+    with pytest.raises(GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead"):
+        CONVERTING[name](t.requires_grad_())
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_takes_no_tensor_at_all(name: str, requires_grad: bool, backend: str) -> None:
+    t = mg.asarray(drawn(6), backend=backend, requires_grad=requires_grad)
+    with pytest.raises(TypeError, match="does not support ufuncs|unexpected keyword argument|bytes-like"):
+        REFUSED[name](t)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_leave_with_a_warning(name: str, backend: str) -> None:
+    t = mg.asarray(drawn(6), backend=backend, requires_grad=True)[0]
+    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar by float.. drops its gradient"):
+        NUMBERS[name](t)
+
+
+def test_export_through_dlpack(backend: str) -> None:
+    t = mg.asarray(drawn(6), backend=backend)
+    np.testing.assert_array_equal(np.from_dlpack(t), drawn(6))
+    with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
+        np.from_dlpack(t.requires_grad_())
+
+
+def test_operators_take_numpy_arrays_on_either_side() -> None:
+    t = mg.asarray(drawn(6), requires_grad=True)
+    for y in (np.ones(6) + t, t + np.ones(6), np.float64(1.0) + t, np.ones((6, 6)) @ t, np.ones(6) < t):
+        assert isinstance(y, mg.Tensor)
+    np.testing.assert_array_equal(values(mg.autograd.grad((np.arange(6.0) * t).sum(), t)[0]), np.arange(6.0))

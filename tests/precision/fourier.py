@@ -1,0 +1,103 @@
+"""The discrete Fourier transforms by their definition, on object arrays: sums, not fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpmath import mp
+
+Scale = dict[Any, Callable[[int], Any]]
+
+FORWARD: Scale = {None: lambda n: mp.one, "backward": lambda n: mp.one, "ortho": lambda n: 1 / mp.sqrt(n), "forward": lambda n: mp.one / n}
+INVERSE: Scale = {None: FORWARD["forward"], "backward": FORWARD["forward"], "ortho": FORWARD["ortho"], "forward": FORWARD["backward"]}
+
+
+def _resized(x: Any, n: int, axis: int) -> Any:
+    """Cut off or filled up with zeros."""
+    x = np.moveaxis(x, axis, -1)[..., :n]
+    zeros = np.empty((*x.shape[:-1], n - x.shape[-1]), dtype=object)
+    zeros.fill(mp.zero)
+    return np.moveaxis(np.concatenate([x, zeros], axis=-1), -1, axis)
+
+
+def _transform(x: Any, n: int, axis: int, sign: int, scale: Any) -> Any:
+    """The sums over j of exp(sign 2 pi i j k / n) x_j."""
+    x = np.moveaxis(_resized(x, n, axis), axis, -1)
+    waves = np.asarray([[mp.expjpi(sign * mp.mpf(2 * (j * k % n)) / n) for k in range(n)] for j in range(n)], dtype=object)
+    return np.moveaxis(np.asarray(x @ waves, dtype=object) * scale, -1, axis)
+
+
+def _half(x: Any, n: int, axis: int) -> Any:
+    return np.moveaxis(np.moveaxis(x, axis, -1)[..., : n // 2 + 1], -1, axis)
+
+
+def _whole(x: Any, n: int, axis: int) -> Any:
+    """All n values of a spectrum that has conjugate halves, from the first half; the imaginary parts of its ends do not count."""
+    x = np.moveaxis(_resized(x, n // 2 + 1, axis), axis, -1).copy()
+    conj = np.frompyfunc(mp.conj, 1, 1)
+    for k in {0, *([n // 2] if n % 2 == 0 else [])}:
+        x[..., k] = (x[..., k] + conj(x[..., k])) / 2
+    return np.moveaxis(np.concatenate([x, conj(x[..., 1 : (n + 1) // 2][..., ::-1])], axis=-1), -1, axis)
+
+
+def _real(x: Any) -> Any:
+    return np.asarray(np.frompyfunc(mp.re, 1, 1)(x), dtype=object)
+
+
+def fft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+    n = x.shape[axis] if n is None else n
+    return _transform(x, n, axis, -1, FORWARD[norm](n))
+
+
+def ifft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+    n = x.shape[axis] if n is None else n
+    return _transform(x, n, axis, 1, INVERSE[norm](n))
+
+
+def rfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+    return _half(fft(x, n, axis, norm), x.shape[axis] if n is None else n, axis)
+
+
+def ihfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+    return _half(ifft(x, n, axis, norm), x.shape[axis] if n is None else n, axis)
+
+
+def irfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+    n = 2 * (x.shape[axis] - 1) if n is None else n
+    return _real(_transform(_whole(x, n, axis), n, axis, 1, INVERSE[norm](n)))
+
+
+def hfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+    n = 2 * (x.shape[axis] - 1) if n is None else n
+    return _real(_transform(_whole(x, n, axis), n, axis, -1, FORWARD[norm](n)))
+
+
+def _several(one: Any, last: Any = None) -> Any:
+    """A transform over several axes: `last` over the last of them, first or at the end as its kind demands, `one` over the others."""
+
+    def function(x: Any, s: Any, axes: Any, norm: Any, _: Any) -> Any:
+        axes = tuple(range(x.ndim)) if axes is None else tuple(axes)
+        lengths = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+        steps = [(one, n, a) for n, a in zip(lengths, axes, strict=True)]
+        if last is not None:
+            steps[-1] = (last, *steps[-1][1:])
+            steps = steps[::-1] if last is rfft else steps
+        for f, n, axis in steps:
+            x = f(x, n, axis, norm)
+        return x
+
+    return function
+
+
+def _shift(x: Any, axes: Any, sign: int) -> Any:
+    axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    return np.roll(x, [sign * (x.shape[a] // 2) for a in axes], axes)
+
+
+FUNCTIONS: dict[str, Any] = {
+    **{f"fft.{f.__name__}": f for f in (fft, ifft, rfft, irfft, hfft, ihfft)},
+    "fft.fftn": _several(fft), "fft.ifftn": _several(ifft), "fft.rfftn": _several(fft, rfft), "fft.irfftn": _several(ifft, irfft),
+    "fft.fftshift": lambda x, axes, _: _shift(x, axes, 1), "fft.ifftshift": lambda x, axes, _: _shift(x, axes, -1),
+}  # fmt: skip

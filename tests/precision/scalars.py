@@ -1,0 +1,63 @@
+"""The elementwise functions in mpmath, of scalars: the functions only, no derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpmath import mp
+
+
+def _sign(x: Any) -> Any:
+    return x / abs(x)
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    gap = abs(x - y)
+    return max(x, y) + (mp.log1p(mp.exp(-gap)) if gap < 10000 else 0)
+
+
+def _acosh(z: Any) -> Any:
+    """mpmath's own forgets on which side of the cut a number very close to it lies."""
+    return mp.log(z + mp.sqrt(z - 1) * mp.sqrt(z + 1))
+
+
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    return min(max(x, low), high)
+
+
+FUNCTIONS: dict[str, Any] = {
+    **{name: getattr(mp, name) for name in (
+        "acos", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "conj", "cos", "cosh", "exp", "expm1", "floor", "hypot",
+        "log10", "log1p", "sin", "sinh", "sqrt", "tan", "tanh")},
+    "abs": abs,
+    "acosh": _acosh,
+    "add": lambda x, y: x + y,
+    "clip": _clip,
+    "copysign": lambda x, y: abs(x) if y > 0 else -abs(x),
+    "divide": lambda x, y: x / y,
+    "imag": lambda x: x.imag,
+    "log": mp.log,
+    "log2": lambda x: mp.log(x) / mp.log(2),
+    "logaddexp": _logaddexp,
+    "maximum": max,
+    "minimum": min,
+    "multiply": lambda x, y: x * y,
+    "negative": lambda x: -x,
+    "positive": lambda x: x,
+    "pow": mp.power,
+    "real": lambda x: x.real,
+    "reciprocal": lambda x: 1 / x,
+    "remainder": lambda x, y: x - mp.floor(x / y) * y,
+    "round": mp.nint,
+    "sign": _sign,
+    "square": lambda x: x * x,
+    "subtract": lambda x, y: x - y,
+    "trunc": lambda x: mp.floor(x) if x > 0 else mp.ceil(x),
+}
+
+
+PAIRS = ("add", "atan2", "copysign", "divide", "hypot", "logaddexp", "maximum", "minimum", "multiply", "pow", "remainder", "subtract")
+COMPLEX = ("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "divide", "exp", "expm1", "imag", "log",
+           "log10", "log1p", "log2", "multiply", "negative", "positive", "pow", "real", "reciprocal", "sign", "sin", "sinh", "sqrt",
+           "square", "subtract", "tan", "tanh")
+NOT_HOLOMORPHIC = ("abs", "conj", "imag", "real", "sign")

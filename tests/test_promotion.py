@@ -1,0 +1,307 @@
+"""Python's operators between Tensors, raw arrays and scalars, on either side and in place: dtypes, mutation, refusals, gradients.
+
+array-api-tests tries no reflected operator and no raw operand, and does not look whether `x += y` changes x.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import standard_names
+from conftest import values
+
+import multigrad as mg
+from multigrad.engine import element
+
+DTYPES = standard_names.DTYPES
+FLOATS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+INTEGERS = DTYPES[1:9]
+
+# The dtypes for which the standard defines each operator.
+DEFINED = {
+    **dict.fromkeys(("add", "sub", "mul", "pow", "matmul"), (*INTEGERS, *FLOATS, *COMPLEX)),
+    "truediv": (*FLOATS, *COMPLEX),
+    **dict.fromkeys(("floordiv", "mod"), (*INTEGERS, *FLOATS)),
+    **dict.fromkeys(("and", "or", "xor"), ("bool", *INTEGERS)),
+    **dict.fromkeys(("lshift", "rshift"), INTEGERS),
+}
+FUNCTION: dict[str, Callable[[Any, Any], Any]] = {
+    stem: getattr(operator, f"{stem}_" if stem in ("and", "or") else stem) for stem in standard_names.ARITHMETIC
+}
+IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {stem: getattr(operator, f"i{stem}") for stem in standard_names.ARITHMETIC}
+
+
+def bits(dtype: str) -> int:
+    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+def kind(dtype: str) -> str:
+    return dtype.rstrip("0123456789")
+
+
+def promoted(a: str, b: str) -> str | None:
+    """The standard's promotion of two dtypes; None where it defines none."""
+    if a == b:
+        return a
+    kinds = {kind(a), kind(b)}
+    wide = max(bits(d) for d in (a, b)) if "bool" not in kinds else 0
+    if kinds == {"int", "uint"}:
+        signed, unsigned = (a, b) if kind(a) == "int" else (b, a)
+        n = bits(signed) if bits(signed) > bits(unsigned) else 2 * bits(unsigned)
+        return None if n > 64 else f"int{n}"
+    if kinds == {"float", "complex"}:
+        real, both = (a, b) if kind(a) == "float" else (b, a)
+        return f"complex{max(bits(both), 2 * bits(real))}"
+    return f"{kind(a)}{wide}" if len(kinds) == 1 else None
+
+
+PAIRS = [(a, b, c) for a, b in itertools.product(DTYPES, DTYPES) if (c := promoted(a, b)) is not None]
+# JAX compiles each of them.
+FEW = [(a, b, c) for a, b, c in PAIRS if (a, b) in (
+    ("float32", "float64"), ("int8", "uint8"), ("int64", "int16"), ("float64", "complex64"), ("complex64", "float32"), ("bool", "bool"))]
+
+
+def pairs(xp: Any, stem: str) -> list[tuple[str, str, str]]:
+    chosen = FEW if xp.__name__.endswith("jax") else PAIRS
+    return [(a, b, c) for a, b, c in chosen if a in DEFINED[stem] and b in DEFINED[stem]]
+
+
+def defers(xp: Any) -> bool:
+    """Whether `raw * tensor` is left to the Tensor by this library."""
+    capabilities: Any = xp.ones(1)._elem.host.backend.capabilities
+    return bool(capabilities.defers)
+
+
+def test_promotion_is_written_down_right() -> None:
+    assert promoted("int8", "uint32") == "int64" and promoted("int64", "uint64") is None and promoted("float64", "complex64") == "complex128"
+    assert all(str(np.result_type(a, b)) == c for a, b, c in PAIRS)
+    assert len(PAIRS) == 1 + 16 + 16 + 2 * 12 + 16, "bool; signed; unsigned; of both signs, without uint64; floating"
+
+
+class TestDtypes:
+    @pytest.mark.parametrize("stem", standard_names.ARITHMETIC)
+    def test_of_arrays(self, xp: Any, stem: str) -> None:
+        """Of Tensors and raw arrays on either side, also where one or both have no axes."""
+        f = FUNCTION[stem]
+        shapes = [((2, 2), (2, 2))] + ([] if stem == "matmul" else [((2, 2), ()), ((), (2, 2)), ((), ())])
+        for (a, b, expected), (s1, s2) in itertools.product(pairs(xp, stem), shapes):
+            x, y = xp.ones(s1, dtype=a), xp.ones(s2, dtype=b)
+            for z in (f(x, y), f(x, y.array), *([f(x.array, y)] if defers(xp) else [])):
+                assert isinstance(z, mg.Tensor) and z.dtype == getattr(xp, expected), f"{a}{s1} {stem} {b}{s2}: {z.dtype}"
+
+    @pytest.mark.parametrize("stem", [s for s in standard_names.ARITHMETIC if s != "matmul"])
+    def test_of_scalars(self, xp: Any, stem: str) -> None:
+        """A Python scalar takes the array's dtype; a complex one makes a real array complex of the same precision."""
+        f = FUNCTION[stem]
+        for dtype in DEFINED[stem]:
+            if xp.__name__.endswith("jax") and dtype not in ("bool", "int8", "uint16", "float32", "complex64"):
+                continue
+            scalars: list[Any] = [True] if dtype == "bool" else [2] if dtype in INTEGERS else [2, 2.0]
+            scalars += [2j] if dtype in (*FLOATS, *COMPLEX) and stem in ("add", "sub", "mul", "truediv") else []
+            for scalar, shape in itertools.product(scalars, [(2,), ()]):
+                x = xp.ones(shape, dtype=dtype)
+                expected = promoted(dtype, "complex64") if type(scalar) is complex else dtype
+                for z in (f(x, scalar), f(scalar, x)):
+                    assert z.dtype == getattr(xp, str(expected)), f"{dtype} {stem} {scalar!r}: {z.dtype}"
+
+    def test_comparisons(self, xp: Any) -> None:
+        for stem, (a, b) in itertools.product(standard_names.COMPARISONS, [("int8", "uint8"), ("float32", "float64"), ("float64", "float64")]):
+            f = getattr(operator, stem)
+            x, y = xp.asarray([1, 2, 3], dtype=a), xp.asarray([3, 2, 1], dtype=b)
+            expected = f(np.asarray([1, 2, 3]), np.asarray([3, 2, 1])).tolist()
+            for z in (f(x, y), f(x, y.array), *([f(x.array, y)] if defers(xp) else [])):
+                assert isinstance(z, mg.Tensor) and z.dtype == xp.bool and z.tolist() == expected
+            assert f(x, 2).tolist() == f(np.asarray([1, 2, 3]), 2).tolist()
+            assert f(2, x).tolist() == f(2, np.asarray([1, 2, 3])).tolist()
+
+    def test_unary(self, xp: Any) -> None:
+        for f, dtypes in ((operator.neg, DEFINED["add"]), (operator.pos, DEFINED["add"]), (operator.abs, INTEGERS + FLOATS),
+                          (operator.invert, DEFINED["and"])):
+            for dtype in dtypes:
+                assert f(xp.ones(2, dtype=dtype)).dtype == getattr(xp, dtype)
+        assert abs(xp.ones(2, dtype="complex64")).dtype == xp.float32
+
+
+class TestInPlace:
+    @pytest.mark.parametrize("stem", standard_names.ARITHMETIC)
+    def test_the_same_object_and_dtype(self, xp: Any, stem: str) -> None:
+        """Within one kind a wider operand is cast, as in PyTorch; across kinds it is refused, and nothing has changed."""
+        f, out_of_place = IN_PLACE[stem], FUNCTION[stem]
+        for (a, b, expected), raw in itertools.product(pairs(xp, stem), (False, True)):
+            x, y = xp.ones((2, 2), dtype=a), xp.ones((2, 2), dtype=b)
+            old = x
+            if kind(expected) == "complex" != kind(a):
+                with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+                    f(x, y.array if raw else y)
+                assert x.dtype == getattr(xp, a) and x._version == 0
+                continue
+            result = values(out_of_place(x, y))
+            x = f(x, y.array if raw else y)
+            assert x is old and x.dtype == getattr(xp, a) and x._version == 1
+            assert (values(x) == result.astype(a)).all()
+
+    @pytest.mark.parametrize("stem", [s for s in standard_names.ARITHMETIC if s != "matmul"])
+    def test_scalars(self, xp: Any, stem: str) -> None:
+        for dtype, scalar in (("int16", 2), ("float32", 2.0), ("float32", 2), ("bool", True), ("complex64", 2.0)):
+            if dtype in DEFINED[stem]:
+                x = old = xp.ones(3, dtype=dtype)
+                x = IN_PLACE[stem](x, scalar)
+                assert x is old and x.dtype == getattr(xp, dtype)
+                assert (values(x) == FUNCTION[stem](np.ones(3, dtype=dtype), scalar)).all()
+
+    def test_across_kinds(self, xp: Any) -> None:
+        for dtype, scalar in (("int16", 2.0), ("float32", 2j), ("bool", 2)):
+            x = xp.ones(3, dtype=dtype)
+            with pytest.raises((RuntimeError, TypeError)):
+                x += scalar
+            with pytest.raises((RuntimeError, TypeError)):
+                x += xp.asarray(scalar)
+            assert x.dtype == getattr(xp, dtype) and x.tolist() == [1, 1, 1] and x._version == 0
+
+    def test_the_memory_is_written(self) -> None:
+        array = np.ones(3)
+        for mode in (mg.no_grad(), mg.enable_grad()):
+            x = mg.asarray(array)
+            with mode:
+                for operand in (mg.ones(3), np.ones(3), 1.0, mg.ones(()), mg.ones(3, dtype="float32")):
+                    before = array.copy()
+                    x += operand
+                    assert x.array is array and (array == before + 1).all()
+        y = mg.ones(3, requires_grad=True) * 1
+        memory = y.array
+        y *= 2
+        assert y.array is memory and (memory == 2).all()
+
+    def test_it_does_not_broadcast_itself(self, xp: Any) -> None:
+        x = xp.ones((2, 1))
+        with pytest.raises((RuntimeError, ValueError)):
+            x += xp.ones((2, 3))
+        assert x.shape == (2, 1) and x.tolist() == [[1.0], [1.0]]
+
+    def test_a_raw_array_cannot_hold_a_history(self) -> None:
+        array = np.ones(2)
+        with pytest.raises(TypeError):
+            array += mg.ones(2, requires_grad=True)
+        with pytest.raises(TypeError):
+            np.add(array, mg.ones(2), out=array)
+        assert type(array) is np.ndarray and (array == 1).all()
+
+
+class TestOperands:
+    def test_what_is_no_array_is_refused(self, xp: Any) -> None:
+        x = xp.ones(2)
+        for stem, bad in itertools.product(("add", "mul", "matmul", "truediv"), ([1.0, 2.0], None, "1", object(), (1.0, 2.0))):
+            for call in (lambda f=FUNCTION[stem], b=bad: f(x, b), lambda f=FUNCTION[stem], b=bad: f(b, x), lambda f=IN_PLACE[stem], b=bad: f(x, b)):
+                with pytest.raises(TypeError):
+                    call()
+
+    def test_the_other_operand_gets_its_turn(self, xp: Any) -> None:
+        class Other:
+            def __radd__(self, other: Any) -> str:
+                return "mine"
+
+            def __eq__(self, other: object) -> bool:
+                return True
+
+        x = xp.ones(2)
+        assert x + Other() == "mine"
+        assert (x == Other()) is True and (x == None) is False and (x != "a") is True  # noqa: E711
+
+    def test_scalars_of_numpy(self, xp: Any) -> None:
+        """An array of NumPy for a Tensor of NumPy, a Python scalar for any other."""
+        x = xp.ones(2, dtype="float32")
+        expected = xp.float64 if xp.__name__.endswith("numpy") else xp.float32
+        assert (x * np.float64(2)).dtype == (np.float64(2) * x).dtype == expected
+        assert isinstance(np.float64(2) * x, mg.Tensor)
+
+    def test_libraries_that_do_not_defer_say_so(self) -> None:
+        xp = mg.namespace("strict")
+        assert not defers(xp)
+        with pytest.raises(TypeError):
+            xp.ones(2).array * xp.ones(2)
+
+
+GRADIENTS = {
+    "add": (1.0, 1.0), "sub": (1.0, -1.0), "mul": (3.0, 2.0), "truediv": (1 / 3, -2 / 9), "pow": (12.0, 8 * np.log(2)), "mod": (1.0, 0.0),
+    "matmul": (3.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("stem", GRADIENTS)
+def test_gradients_of_every_form(xp: Any, stem: str) -> None:
+    """2 . 3 as Tensor and Tensor, raw array, scalar, either way round, and in place."""
+    f, (g1, g2) = FUNCTION[stem], GRADIENTS[stem]
+
+    def leaf(value: float) -> Any:
+        return xp.asarray([value], requires_grad=True)
+
+    def check(y: Any, *expected: tuple[Any, float]) -> None:
+        y.sum().backward()
+        for t, g in expected:
+            assert np.allclose(values(t.grad), g, rtol=1e-15), stem
+
+    a, b = leaf(2.0), leaf(3.0)
+    check(f(a, b), (a, g1), (b, g2))
+    a, b = leaf(2.0), leaf(3.0)
+    check(f(a, b.detach().array), (a, g1))
+    if defers(xp):
+        check(f(a.detach().array, b), (b, g2))
+    if stem != "matmul":
+        a, b = leaf(2.0), leaf(3.0)
+        check(f(a, 3.0), (a, g1))
+        check(f(2.0, b), (b, g2))
+        a, b = leaf(2.0), leaf(3.0)
+        y = a * 1
+        y = IN_PLACE[stem](y, b)
+        check(y, (a, g1), (b, g2))
+        a = leaf(2.0)
+        y = a * 1
+        y = IN_PLACE[stem](y, 3.0)
+        check(y, (a, g1))
+
+
+class TestALibraryThatDoesNotPromote:
+    """PyTorch's operators leave 0-d arrays out of promotion. A backend that gives array_api_compat's functions is right all the same."""
+
+    @pytest.fixture
+    def torch(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        torch = pytest.importorskip("torch")
+        import array_api_compat.torch as xp
+
+        functions = {name: getattr(xp, name) for name in (*standard_names.UNARY, *standard_names.BINARY) if hasattr(xp, name)}
+        host = element.Host(mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions))
+        monkeypatch.setitem(element._hosts, host.name, host)
+        monkeypatch.setitem(element._by_type, torch.Tensor, host)
+        return torch
+
+    def test_operators(self, torch: Any) -> None:
+        narrow, wide = torch.ones(2, dtype=torch.float32), torch.ones((), dtype=torch.float64)
+        assert (narrow + wide).dtype == torch.float32, "PyTorch has changed: this stand-in shows nothing any more"
+        x, y = mg.asarray(narrow), mg.asarray(wide)
+        for stem in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
+            f = FUNCTION[stem]
+            for z in (f(x, y), f(y, x), f(x, wide), f(narrow, y), f(x, y)):
+                assert isinstance(z, mg.Tensor) and z.dtype == torch.float64, stem
+            assert f(x, 2.0).dtype == f(2.0, x).dtype == torch.float32
+            x = IN_PLACE[stem](x, y)
+            assert x.dtype == torch.float32, "in place, the dtype stays"
+            x = mg.asarray(torch.ones(2, dtype=torch.float32))
+        assert (mg.asarray(torch.ones(2, dtype=torch.int8)) & mg.asarray(torch.ones((), dtype=torch.int32))).dtype == torch.int32
+        assert mg.namespace(x).result_type(x, y) == torch.float64
+
+    def test_gradients(self, torch: Any) -> None:
+        x, y = mg.asarray(torch.tensor([2.0, 3.0]), requires_grad=True), mg.asarray(torch.tensor(4.0, dtype=torch.float64), requires_grad=True)
+        (x * y).sum().backward()
+        assert x.grad.dtype == torch.float32 and x.grad.tolist() == [4.0, 4.0]
+        assert y.grad.dtype == torch.float64 and y.grad.tolist() == 5.0
+
+    def test_what_its_inspection_says(self, torch: Any) -> None:
+        xp = mg.namespace(mg.asarray(torch.ones(1)))
+        assert xp.finfo(xp.complex64).dtype == torch.float32 and type(xp.finfo("float64").eps) is float
+        assert xp.iinfo("int8").dtype == torch.int8 and torch.float32 in xp.__array_namespace_info__().dtypes().values()
