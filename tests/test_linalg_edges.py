@@ -92,3 +92,14 @@ def test_a_transform_over_no_axes_shows_its_argument(name):
 def test_what_is_no_array_is_named_without_the_options():
     with pytest.raises(TypeError, match=r"fft\.fft: none of the arguments is an array of a known library \(list\)"):
         mg.fft.fft([1.0, 2.0])
+
+
+def test_what_would_cut_a_gradient_raises():
+    """Integers cannot hold a fraction, nor what flows to it."""
+    integers, bounds = mg.asarray(np.asarray([0, 1])), leaf([0.5, 1.5])
+    with pytest.raises(TypeError, match="clip: the bounds must be integers where x is one"):
+        mg.clip(integers, bounds, None)
+    with pytest.raises(TypeError, match="clip: the bounds must be integers where x is one"):
+        mg.clip(integers, 0.5, None)
+    with pytest.raises(TypeError, match="full_like: a fill_value of dtype float64 would be cut to that of x, int64"):
+        mg.full_like(integers, bounds[0])

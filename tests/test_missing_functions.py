@@ -41,7 +41,7 @@ def make():
 
     def without(module, prefix=""):
         names = [n for n in dir(module) if (n in module.__all__ or n.startswith("__array_")) and prefix + n not in LACKING]
-        return types.SimpleNamespace(**{{n: getattr(module, n) for n in names if n not in ("linalg", "fft")}})
+        return types.SimpleNamespace(**{{n: getattr(module, n) for n in names if prefix or n not in ("linalg", "fft")}})
 
     xp = without(array_api_strict)
     xp.linalg, xp.fft = without(array_api_strict.linalg, "linalg."), without(array_api_strict.fft, "fft.")

@@ -300,3 +300,15 @@ def test_a_forward_that_is_not_there_is_named(table: None) -> None:
     registry.elementwise("special.mine(x, /)", x=1, forward={"numpy": "scipy.special:nothing"})
     with pytest.raises(BackendError, match=r"cannot load 'scipy.special:nothing': module 'scipy.special' has no attribute 'nothing'"):
         mg.special.mine(np.asarray([0.5]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_log_ndtr_far_out_to_second_order(dtype: str) -> None:
+    """-r (x + r) for the slope r, which is 0 far above 0; the square of erfcx overflowed on the way."""
+    x = mg.asarray(np.asarray([-30.0, -1.0, 0.0, 1.0, 9.0, 14.0, 20.0, 38.0, 1e6], dtype), requires_grad=True)
+    (r,) = mg.autograd.grad(mg.special.log_ndtr(x).sum(), x, create_graph=True)
+    (second,) = mg.autograd.grad(r.sum(), x)
+    slope = r.detach().array.astype("float64")
+    with np.errstate(under="ignore"):
+        expected = -slope * (x.detach().array + slope)
+    np.testing.assert_allclose(second.array, expected, rtol=2e-3 if dtype == "float32" else 1e-10, atol=1e-38)

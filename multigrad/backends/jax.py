@@ -102,8 +102,8 @@ def _left_free(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of `obj`; of a NumPy array, always on memory of its own."""
-    if isinstance(obj, (np.ndarray, np.generic)):
+    """An array of `obj`; of a NumPy array or a buffer, always on memory of its own."""
+    if isinstance(obj, (np.ndarray, np.generic, memoryview, bytearray)) or hasattr(obj, "__array_interface__"):
         if copy is False:
             raise ValueError("JAX cannot use the memory of a NumPy array and stay immutable: leave out copy=False, or call from_dlpack.")
         obj, copy = np.array(obj), None

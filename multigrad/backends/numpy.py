@@ -143,6 +143,9 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
     def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
         # 1.5 us instead of 16.6, where no dtype has to be thought about.
         if x.dtype.kind != "f" or not all(type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)):
+            if x.dtype.kind in "iu" and any(type(b) is float or getattr(getattr(b, "dtype", None), "kind", "") == "f" for b in (min, max)):
+                # the wrapper cuts the bounds, and gradients with them
+                raise TypeError(f"clip: the bounds must be integers where x is one ({x.dtype}); convert x first, x.astype(float)")
             return xp.clip(x, min, max)
         return np.minimum(np.maximum(x, min), max)
 

@@ -31,6 +31,10 @@ def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
 
 def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
     """`x` lends its shape, dtype and device only, so no gradient belongs to it."""
+    whole = ("bool", "integral")
+    if dtype is None and hasattr(fill_value, "dtype") and xp.isdtype(x.dtype, whole) and not xp.isdtype(fill_value.dtype, whole):
+        raise TypeError(f"full_like: a fill_value of dtype {fill_value.dtype} would be cut to that of x, {x.dtype}; "
+                        "say which it shall be with dtype=.")
     return full(xp, x.shape, fill_value, x.dtype if dtype is None else dtype, getattr(x, "device", None) if device is None else device)
 
 

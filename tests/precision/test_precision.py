@@ -38,6 +38,7 @@ def test_a_wrong_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         found = sweep.complaints(sweep.measured("square"))
     finally:
         registry.elementwise("square(x, /)", x=known.vjp["x"].fn, override=True)  # type: ignore[index]
+        registry.OPS["square"] = known
     assert found and all(text.startswith("square, ") for text in found)
     assert sweep.complaints(sweep.measured("square")) == []
 

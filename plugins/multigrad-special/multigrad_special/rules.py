@@ -38,6 +38,14 @@ def _declare(signature: str, doc: str, **rules_and_forwards: Any) -> mg.registry
 # ----- the error function and the normal distribution -----
 
 
+def _log_ndtr_slope(xp: Any, x: Any, ans: Any) -> Any:
+    """The density over ndtr(x): below 0 by erfcx, which does not cancel; above by the result, since erfcx and its square overflow there."""
+    above = x > 0
+    low, high = xp.where(above, 0.0, x), xp.where(above, x, 0.0)
+    density = xp.exp(-0.5 * high * high - xp.where(above, ans, 0.0)) / math.sqrt(2 * math.pi)
+    return xp.where(above, density, math.sqrt(2 / math.pi) / xp.special.erfcx(-low / math.sqrt(2)))
+
+
 def _erfcx_slope(xp: Any, x: Any, ans: Any) -> Any:
     """2 x erfcx(x) - 2 / sqrt(pi); from 10 on, where these cancel, its asymptotic series (Abramowitz and Stegun, 7.1.23)."""
     slope = 2 * x * ans - SLOPE
@@ -66,7 +74,7 @@ def _error_functions() -> list[mg.registry.Op]:
                  x=lambda xp, x: xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
         # JAX's has 10 digits below -20.
         _declare("log_ndtr(x, /)", "The logarithm of ndtr(x), accurate where that is tiny.", jax=f"{ON_JAX}log_ndtr",
-                 x=lambda xp, x: math.sqrt(2 / math.pi) / xp.special.erfcx(-x / math.sqrt(2))),
+                 x=_log_ndtr_slope),
         _declare("ndtri(x, /)", "The quantile of the normal distribution, the inverse of ndtr; nan outside [0, 1].",
                  x=lambda xp, ans: math.sqrt(2 * math.pi) * xp.exp(0.5 * ans * ans)),
     ]
@@ -210,9 +218,10 @@ def _scaled_slope(xp: Any, v: int, z: Any, ans: Any) -> Any:
     """The slope of ive, that mean less the function itself; far out, where these cancel, their asymptotic series do so exactly."""
     x, sign, limit = xp.abs(z), xp.sign(z), 25 + v * v
     far = xp.where(x > limit, x, limit)
-    inverse, series = 1 / far, 0.0
-    for c in reversed(_slope_coefficients(v)):
-        series = (series + c) * inverse
+    near, series = limit / far, 0.0
+    coefficients = _slope_coefficients(v)
+    for k in range(len(coefficients), 0, -1):  # in powers of limit / x, since the coefficients alone may overflow float16
+        series = (series + coefficients[k - 1] / limit**k) * near
     series = series / xp.sqrt(2 * math.pi * far)
     return xp.where(x > limit, series if v % 2 else sign * series, _neighbours(xp, v, z, "ive") - sign * ans)
 
