@@ -148,7 +148,11 @@ def test_elementwise_functions(dtype: Any) -> None:
                 assert_same(outcome(XP.cumulative_sum, x, axis=axis, include_initial=initial),
                             outcome(reference.cumulative_sum, x, axis=axis, include_initial=initial))
         for low, high in ((-1.0, 1.0), (None, 1.0), (-1.0, None), (None, None), (-1, 1), (y, None), (None, y), (np.float32(-1), 1.0)):
-            assert_same(outcome(XP.clip, x, low, high), outcome(reference.clip, x, low, high))
+            if np.dtype(dtype).kind in "iu" and any(isinstance(b, (float, np.floating)) for b in (low, high)):
+                with pytest.raises(TypeError, match="clip: the bounds must be integers"):  # the wrapper cuts them
+                    XP.clip(x, low, high)
+            else:
+                assert_same(outcome(XP.clip, x, low, high), outcome(reference.clip, x, low, high))
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
