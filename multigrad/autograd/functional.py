@@ -312,19 +312,26 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     return found if several_in else found[0][0]
 
 
+def _first_derivatives(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool,
+                       strict: bool) -> tuple[bool, Any, Tensors | None, Tensor, Any]:
+    """What products with a Hessian begin with: whether there are several inputs, these, `v`, the output and its gradients, recorded."""
+    several, inputs = _tensors(inputs, "inputs", name)
+    inputs = _fresh(inputs, create_graph, leaves=True)
+    vector = _vector(v, inputs, several, name, create_graph, _OF_INPUTS)
+    out = _scalar(func, inputs, name, strict)
+    gradients = _grad((out,), inputs, create_graph=True)
+    if strict:
+        _require(gradients, JACOBIAN)
+    return several, inputs, vector, out, gradients
+
+
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """The output of `func`, which returns one Tensor with one element, and the product of `v` with its Hessian, shaped as `inputs`.
 
     v  shaped as `inputs`; may be left out where that has one element, for 1
     """
     with enable_grad():
-        several, inputs = _tensors(inputs, "inputs", "vhp")
-        inputs = _fresh(inputs, create_graph, leaves=True)
-        vector = _vector(v, inputs, several, "vhp", create_graph, _OF_INPUTS)
-        out = _scalar(func, inputs, "vhp", strict)
-        gradients = _grad((out,), inputs, create_graph=True)
-        if strict:
-            _require(gradients, JACOBIAN)
+        several, inputs, vector, out, gradients = _first_derivatives("vhp", func, inputs, v, create_graph, strict)
         found = _fill(_grad(gradients, inputs, vector, create_graph), inputs, strict, create_graph,
                       "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.", "hessian")
         return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)
@@ -338,13 +345,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     Slower than `vhp` by one backward pass; the same for twice continuously differentiable functions, whose Hessian is symmetric.
     """
     with enable_grad():
-        several, inputs = _tensors(inputs, "inputs", "hvp")
-        inputs = _fresh(inputs, create_graph, leaves=True)
-        vector = _vector(v, inputs, several, "hvp", create_graph, _OF_INPUTS)
-        out = _scalar(func, inputs, "hvp", strict)
-        gradients = _grad((out,), inputs, create_graph=True)
-        if strict:
-            _require(gradients, JACOBIAN)
+        several, inputs, vector, out, gradients = _first_derivatives("hvp", func, inputs, v, create_graph, strict)
         cotangents = tuple(_zeros(t, requires_grad=True) for t in inputs)
         transposed = _grad(gradients, inputs, cotangents, create_graph=True)
         found = _fill(_grad(transposed, cotangents, vector, create_graph), inputs, strict, create_graph,

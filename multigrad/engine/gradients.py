@@ -104,6 +104,14 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
     return elem.host.bound.astype(g, t.dtype)
 
 
+def _renamed(old: str, value: Any, new: str, given: Any) -> Any:
+    """The value of a deprecated argument of `backward`, which may not be given together with the one that replaces it."""
+    warnings.warn(f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning, stacklevel=3)
+    if given is not None:
+        raise RuntimeError(f"`{new}` and `{old}` (deprecated) arguments both passed to `backward()`. Please only use `{new}`.")
+    return value
+
+
 _warned = [False]
 
 
@@ -120,17 +128,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     As torch.autograd.backward. Raises RuntimeError where that does.
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
-        if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
-                               "Please only use `grad_tensors`.")
-        grad_tensors = grad_variables
+        grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
     if retain_variables is not None:
-        warnings.warn("`retain_variables` is deprecated. Use `retain_graph` instead.", FutureWarning, stacklevel=2)
-        if retain_graph is not None:
-            raise RuntimeError("`retain_graph` and `retain_variables` (deprecated) arguments both passed to `backward()`. "
-                               "Please only use `retain_graph`.")
-        retain_graph = retain_variables
+        retain_graph = _renamed("retain_variables", retain_variables, "retain_graph", retain_graph)
     if type(tensors) is Tensor and grad_tensors is None and inputs is None and not create_graph and tensors._node is not None:
         run_pass([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
         return

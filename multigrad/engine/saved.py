@@ -79,18 +79,15 @@ def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
     _slot.__set__(node, None if value is None else _closed(value, _slot.__get__(node)))
 
 
+_through_hooks = property(_unpacked, _repack)
+
+
 class PackedNode(HookedNode):
     """A node whose saved arrays were packed."""
 
     __slots__ = ()
 
-    @property
-    def saved(self) -> tuple[Any, ...] | None:
-        return _unpacked(self)
-
-    @saved.setter
-    def saved(self, value: tuple[Any, ...] | None) -> None:
-        _repack(self, value)
+    saved = _through_hooks
 
 
 class PackedMultiNode(MultiNode):
@@ -98,13 +95,7 @@ class PackedMultiNode(MultiNode):
 
     __slots__ = ()
 
-    @property
-    def saved(self) -> tuple[Any, ...] | None:
-        return _unpacked(self)
-
-    @saved.setter
-    def saved(self, value: tuple[Any, ...] | None) -> None:
-        _repack(self, value)
+    saved = _through_hooks
 
 
 def _replace(node: Node, saved: Sequence[Any]) -> Extra:
