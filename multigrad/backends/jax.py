@@ -24,6 +24,7 @@ from typing import Any
 from ..errors import GradientError
 from ..registry import OPS
 from .hooks import hookimpl
+from .kernels import without_leading
 from .raw import RawNamespace
 from .spec import Backend, BackendSpec, Capabilities
 
@@ -223,10 +224,10 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     try:
         return x.at[key].set(value)
     except ValueError:  # it drops no leading axes of length 1
-        extra = getattr(value, "ndim", 0) - x[key].ndim
-        if extra <= 0 or value.shape[:extra] != (1,) * extra:
+        fitting = without_leading(value, x[key].ndim)
+        if fitting is None:
             raise
-        return x.at[key].set(value.reshape(value.shape[extra:]))
+        return x.at[key].set(fitting)
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:

@@ -80,6 +80,15 @@ def exportable(xp: Any, x: Any) -> bool:
     return all(s >= 0 for s in strides)
 
 
+def without_leading(value: Any, ndim: int) -> Any:
+    """`value` without the leading axes of length 1 that it has beyond `ndim`, which the standard lets a written value have.
+
+    None if there are none, or they are longer.
+    """
+    extra = getattr(value, "ndim", 0) - ndim
+    return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else None
+
+
 DEFAULTS: dict[str, Callable[..., Any]] = {
     f.__name__: f for f in (own, place, constant, device, devices, exportable, order, truth, write, synchronize)
 }

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .hooks import hookimpl
-from .kernels import SOLE_OWNER, SOLE_VIEW, base_references
+from .kernels import SOLE_OWNER, SOLE_VIEW, base_references, without_leading
 from .spec import Backend, BackendSpec
 
 if TYPE_CHECKING:
@@ -278,10 +278,10 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     try:
         result[key] = value
     except (TypeError, ValueError):  # of one element, NumPy takes no value with axes
-        extra = getattr(value, "ndim", 0) - result[key].ndim
-        if extra <= 0 or value.shape[:extra] != (1,) * extra:
+        fitting = without_leading(value, result[key].ndim)
+        if fitting is None:
             raise
-        result[key] = value.reshape(value.shape[extra:])
+        result[key] = fitting
     return result
 
 

@@ -11,19 +11,11 @@ import math
 from typing import Any
 
 from ..registry import define, elementwise, linear, nondifferentiable
+from .kernels import is_complex, unit
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
 INF = math.inf
-
-
-def _is_complex(xp: Any, x: Any) -> bool:
-    return bool(xp.isdtype(x.dtype, "complex floating"))
-
-
-def _unit(xp: Any, x: Any, r: Any) -> Any:
-    """x / r, but 0 to every order where r is 0."""
-    return x / xp.where(r == 0, INF, r)
 
 
 # ----- forms for libraries that have no function of the name: those that came to the standard after its first version -----
@@ -100,7 +92,7 @@ def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
     """x1**x2 * log(x1), which is 0 at x1 = 0 for x2 >= 0."""
     if x1.dtype != ans.dtype:  # a negative real base with a complex exponent has a complex logarithm
         x1 = xp.astype(x1, ans.dtype)
-    flat = (x1 == 0) & ((xp.real(x2) if _is_complex(xp, x2) else x2) >= 0)
+    flat = (x1 == 0) & ((xp.real(x2) if is_complex(xp, x2.dtype) else x2) >= 0)
     return ans * xp.log(xp.where(flat, 1, x1))
 
 
@@ -140,14 +132,14 @@ MINUS_I = complex(0.0, -1.0)  # -1j has the real part -0.0, which `z - -1j` woul
 
 
 def _root_of_one_minus_square(xp: Any, x: Any) -> Any:
-    if _is_complex(xp, x):
+    if is_complex(xp, x.dtype):
         return xp.sqrt(-(x - 1)) * xp.sqrt(x - -1)
     # the kernel's own rule keeps the second derivatives at 1 infinite, where those of the product would be nan
     return xp.sqrt(xp.difference_of_squares(1.0, x))
 
 
 def _root_of_one_plus_square(xp: Any, x: Any) -> Any:
-    if not _is_complex(xp, x):
+    if not is_complex(xp, x.dtype):
         return xp.hypot(x, 1.0)
     far = xp.abs(x) > 1e10  # where it is x or -x to the last digit, and its square may overflow
     near = xp.where(far, 0.0, x)
@@ -155,11 +147,11 @@ def _root_of_one_plus_square(xp: Any, x: Any) -> Any:
 
 
 def atan_vjp(xp: Any, g: Any, x: Any) -> Any:
-    return g / (x - 1j) / (x - MINUS_I) if _is_complex(xp, x) else g / (1 + x * x)
+    return g / (x - 1j) / (x - MINUS_I) if is_complex(xp, x.dtype) else g / (1 + x * x)
 
 
 def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
-    return g / -(x - 1) / (x - -1) if _is_complex(xp, x) else g / xp.difference_of_squares(1.0, x)
+    return g / -(x - 1) / (x - -1) if is_complex(xp, x.dtype) else g / xp.difference_of_squares(1.0, x)
 
 
 elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
@@ -182,13 +174,13 @@ elementwise("atanh(x, /)", x=atanh_vjp,
 
 def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
     """x / r**2 without squaring r, which may overflow or vanish. 0 at the origin."""
-    return _unit(xp, x, r) / xp.where(r == 0, INF, r)
+    return unit(xp, x, r) / xp.where(r == 0, INF, r)
 
 
 elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
             x2=lambda xp, x1, x2: atan2_partial(xp, -x1, xp.hypot(x1, x2)),
             doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.")
-elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: _unit(xp, x1, ans), x2=lambda xp, x2, ans: _unit(xp, x2, ans),
+elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans), x2=lambda xp, x2, ans: unit(xp, x2, ans),
             doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where PyTorch gives nan.")
 
 # ----- absolute value, sign, and the parts of complex numbers -----
@@ -196,13 +188,13 @@ elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: _un
 
 def abs_vjp(xp: Any, g: Any, x: Any) -> Any:
     """g * x / |x|, which is 0 at 0 and at a real nan."""
-    if _is_complex(xp, x):
-        return g * _unit(xp, x, xp.abs(x))
+    if is_complex(xp, x.dtype):
+        return g * unit(xp, x, xp.abs(x))
     return xp.where(xp.isnan(x), 0.0, g * xp.sign(x))
 
 
 def abs_jvp(xp: Any, t: Any, x: Any) -> Any:
-    return xp.real(xp.conj(_unit(xp, x, xp.abs(x))) * t) if _is_complex(xp, x) else abs_vjp(xp, t, x)
+    return xp.real(xp.conj(unit(xp, x, xp.abs(x))) * t) if is_complex(xp, x.dtype) else abs_vjp(xp, t, x)
 
 
 def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
@@ -210,7 +202,7 @@ def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
 
     Its own adjoint, therefore the jvp as well. Of a real argument the gradient is zero everywhere.
     """
-    if not _is_complex(xp, x):
+    if not is_complex(xp, x.dtype):
         return xp.zeros_like(g)
     r = xp.abs(x)
     return (g - ans * xp.real(xp.conj(ans) * g)) / xp.where(r == 0, INF, r)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import takewhile
-from math import nan, prod
+from math import inf, nan, prod
 from typing import Any
 
 from ..errors import GradientError
@@ -73,6 +73,16 @@ def is_complex(xp: Any, dtype: Any) -> bool:
 def is_narrow(xp: Any, dtype: Any) -> bool:
     """Whether `dtype` is float16, bfloat16 or the like, in which many can neither be counted nor be divided by: float32 can."""
     return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
+
+
+def conj(xp: Any, x: Any) -> Any:
+    """The conjugate of a complex array, a real one itself."""
+    return xp.conj(x) if is_complex(xp, x.dtype) else x
+
+
+def unit(xp: Any, x: Any, r: Any) -> Any:
+    """x / r, but 0 to every order where r is 0."""
+    return x / xp.where(r == 0, inf, r)
 
 
 def index_dtype(xp: Any, device: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..registry import composite, define, linear, multilinear, nondifferentiable
 from .decompositions import adjoint, epsilon
-from .linear_algebra import _conj
+from .kernels import conj
 
 Shape = tuple[int, ...]
 
@@ -43,11 +43,11 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 multilinear("linalg.cross(x1, x2, /, *, axis=-1)", forward=cross, doc="The vector product of 3-vectors along an axis.",
-            x1=lambda xp, g, x2, axis: xp.linalg.cross(_conj(xp, x2), g, axis=axis),
-            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, _conj(xp, x1), axis=axis))
+            x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
+            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis))
 multilinear("linalg.outer(x1, x2, /)", forward=outer, doc="The products of each element of one vector with each of another.",
-            x1=lambda xp, g, x2: g @ _conj(xp, x2),
-            x2=lambda xp, g, x1: _conj(xp, x1) @ g)
+            x1=lambda xp, g, x2: g @ conj(xp, x2),
+            x2=lambda xp, g, x1: conj(xp, x1) @ g)
 
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
 
@@ -91,7 +91,7 @@ def solve_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, ans: Any, needs: tuple[
     gx2 = xp.linalg.solve(adjoint(xp, x1), g[..., None] if vector else g)
     gx1 = None
     if needs[0]:
-        y = _conj(xp, ans[..., None] if vector else ans)
+        y = conj(xp, ans[..., None] if vector else ans)
         ndim = len(gx2.shape)
         if len(x1.shape) == 2 < ndim:
             summed = (*range(ndim - 2), ndim - 1)

@@ -10,13 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry import linear, multilinear
-from .kernels import is_complex
+from .kernels import conj
 
 Shape = tuple[int, ...]
-
-
-def _conj(xp: Any, x: Any) -> Any:
-    return xp.conj(x) if is_complex(xp, x.dtype) else x
 
 
 linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g),
@@ -25,7 +21,7 @@ linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x
 
 def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: Any) -> Any:
     """g @ x2^H, in the memory order of x1; for a vector or matrix against a batch, summed over the batch at once."""
-    x2 = _conj(xp, x2)
+    x2 = conj(xp, x2)
     ndim = len(x2.shape)
     if ndim == 1:
         return g[..., None] * x2
@@ -41,7 +37,7 @@ def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: An
 
 def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | None) -> Any:
     """x1^H @ g, in the memory order of x2; for a vector or matrix against a batch, summed over the batch at once."""
-    x1 = _conj(xp, x1)
+    x1 = conj(xp, x1)
     ndim = len(x1.shape)
     if ndim == 1:
         return x1 * g if len(x2_shape) == 1 else x1[:, None] * g[..., None, :]
@@ -68,7 +64,7 @@ def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, 
 def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> Any:
     """Contract g with conj(x2) over the axes that x2 brought, and put those that are left in the order of x1."""
     sum1, sum2, kept1, kept2 = contracted(axes, len(x1_shape), len(x2.shape))
-    result = xp.tensordot(g, _conj(xp, x2), axes=(tuple(range(len(kept1), len(g.shape))), kept2))
+    result = xp.tensordot(g, conj(xp, x2), axes=(tuple(range(len(kept1), len(g.shape))), kept2))
     place = {a: i for i, a in enumerate(kept1)}
     place |= {a1: len(kept1) + sorted(sum2).index(a2) for a1, a2 in zip(sum1, sum2, strict=True)}
     return _ordered(xp, result, place)
@@ -77,7 +73,7 @@ def tensordot_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x2: Any, axes: Any) -> An
 def tensordot_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, axes: Any) -> Any:
     """Contract conj(x1) with g over the axes that x1 brought, and put those that are left in the order of x2."""
     sum1, sum2, kept1, kept2 = contracted(axes, len(x1.shape), len(x2_shape))
-    result = xp.tensordot(_conj(xp, x1), g, axes=(kept1, tuple(range(len(kept1)))))
+    result = xp.tensordot(conj(xp, x1), g, axes=(kept1, tuple(range(len(kept1)))))
     place = {a: len(sum1) + i for i, a in enumerate(kept2)}
     place |= {a2: sorted(sum1).index(a1) for a1, a2 in zip(sum1, sum2, strict=True)}
     return _ordered(xp, result, place)
@@ -92,6 +88,6 @@ multilinear("tensordot(x1, x2, /, *, axes=2)", doc="Sum of products over pairs o
 
 # The standard allows a negative axis only: it means the same axis of both operands and of their broadcast shape.
 multilinear("vecdot(x1, x2, /, *, axis=-1)", doc="Sum of conj(x1) * x2 along an axis.",
-            forward={"*": lambda xp, x1, x2, axis: xp.sum(_conj(xp, x1) * x2, axis=axis)},
-            x1=lambda xp, g, x2, axis: xp.expand_dims(_conj(xp, g), axis=axis) * x2,
+            forward={"*": lambda xp, x1, x2, axis: xp.sum(conj(xp, x1) * x2, axis=axis)},
+            x1=lambda xp, g, x2, axis: xp.expand_dims(conj(xp, g), axis=axis) * x2,
             x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)

@@ -12,21 +12,15 @@ from typing import Any
 
 from ..registry import define
 from .decompositions import adjoint
-from .kernels import is_complex
-from .linear_algebra import _conj
+from .kernels import conj, is_complex, unit
 from .statistical import _as, _axes, _how_many, _kept
 
 Axes = tuple[int, ...]
 
 
-def _over(xp: Any, x: Any, r: Any) -> Any:
-    """x / r, but 0 to every order where r is 0."""
-    return x / xp.where(r == 0, inf, r)
-
-
 def _real_inner(xp: Any, unit: Any, t: Any, axis: Axes, keepdims: bool) -> Any:
     """The sum of Re(conj(unit) t)."""
-    product = _conj(xp, unit) * t
+    product = conj(xp, unit) * t
     return xp.sum(xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims)
 
 
@@ -70,7 +64,7 @@ def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
         return xp.sign(x)
     if ord in (inf, -inf):
         return xp.sign(x) * _shares(xp, xp.abs(x), ans, axis)
-    x = _over(xp, x, ans)
+    x = unit(xp, x, ans)
     if ord == 2:
         return x
     if ord > 0 and ord % 2 == 0:
@@ -122,7 +116,7 @@ def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
 def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
     """The gradient of a norm; `ans` has axes of length 1 for the matrix."""
     if ord in ("fro", None):
-        return _over(xp, x, ans)
+        return unit(xp, x, ans)
     if ord in ("nuc", 2, -2):
         return xp.singular_factor(x, ord)
     along = -2 if ord in (1, -1) else -1
@@ -182,8 +176,8 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     e = left @ v
     (w_i, w_j), (s_i, s_j) = ((y[..., :, None], y[..., None, :]) for y in (w, s))
     eh = adjoint(xp, e)
-    found = u @ (_over(xp, w_i - w_j, s_i - s_j) * (e + eh) + _over(xp, w_i + w_j, s_i + s_j) * (e - eh)) / 2 @ vh
-    scale = _over(xp, w, s)
+    found = u @ (unit(xp, w_i - w_j, s_i - s_j) * (e + eh) + unit(xp, w_i + w_j, s_i + s_j) * (e - eh)) / 2 @ vh
+    scale = unit(xp, w, s)
     if x.shape[-2] > x.shape[-1]:
         return found + (right - u @ e) * scale[..., None, :] @ vh
     if x.shape[-2] < x.shape[-1]:

@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from ..registry import define, linear
-from .kernels import is_narrow
+from .kernels import conj, is_complex, is_narrow
 
 INF = math.inf
 
@@ -38,14 +38,6 @@ def _spread(xp: Any, g: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) 
     if axis is None and not keepdims:
         return xp.broadcast_to(g, shape)
     return xp.broadcast_to(_kept(xp, g, shape, axis, keepdims), shape)
-
-
-def _is_complex(xp: Any, x: Any) -> bool:
-    return bool(xp.isdtype(x.dtype, "complex floating"))
-
-
-def _conj(xp: Any, x: Any) -> Any:
-    return xp.conj(x) if _is_complex(xp, x) else x
 
 
 def _as(xp: Any, x: Any, dtype: Any) -> Any:
@@ -87,8 +79,8 @@ def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) 
 
 
 def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    product = _conj(xp, _centred(xp, x, axis, correction)) * t
-    total = xp.sum(xp.real(product) if _is_complex(xp, product) else product, axis=axis, keepdims=keepdims)
+    product = conj(xp, _centred(xp, x, axis, correction)) * t
+    total = xp.sum(xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims)
     return _as(xp, total, x.dtype) if is_narrow(xp, x.dtype) else total
 
 
@@ -184,7 +176,7 @@ def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
 
 def prod_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     gradient = prod_gradient(xp, _as(xp, x, g.dtype), axis)
-    return _kept(xp, g, x.shape, axis, keepdims) * _conj(xp, gradient)
+    return _kept(xp, g, x.shape, axis, keepdims) * conj(xp, gradient)
 
 
 def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
@@ -233,7 +225,7 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, axis: Any, include_initial: Any
     axis = _scan_axis(axis, len(x.shape))
     if x.shape[axis] == 0:
         return xp.zeros_like(x)
-    x = _conj(xp, _as(xp, x, g.dtype))
+    x = conj(xp, _as(xp, x, g.dtype))
     g = _after_initial(g, axis, include_initial)
     # s[0] has no predecessor, so a[0] is not used
     backwards = _recurrence(xp, xp.roll(xp.flip(x, axis=axis), 1, axis=axis), xp.flip(g, axis=axis), axis)
