@@ -7,7 +7,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, dispatch, element, fast, grad_mode, inplace
+from .engine import convert, dispatch, element, fast, grad_mode, inplace, views
 from .engine.element import Host
 from .engine.level import Layer
 from .engine.tensor import Tensor
@@ -132,6 +132,9 @@ def _key(key: Any, host: Host) -> Any:
 
 
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
+    if views.same_place(value, self, key):
+        inplace.touch(self, value)
+        return
     op = OPS["setitem"]
     inplace.set_item(op, function_of(op), self, _key(key, self._elem.host), value)
 

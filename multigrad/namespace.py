@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from . import inspection, methods, registry
-from .engine import convert, dispatch, element, fast
+from .engine import convert, dispatch, element, fast, rules
 from .engine.element import Host
 from .engine.level import Layer
 from .engine.tensor import Tensor, wrap_new
@@ -91,7 +91,7 @@ class Namespace:
         """A Tensor on the memory of an array of any library that knows DLPack; on that of a Tensor of this backend as its detach()."""
         if not isinstance(x, Tensor):
             t = wrap_new(self._host.xp.from_dlpack(x, device=device, copy=copy))
-        elif x._node is not None:
+        elif x.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         elif x._elem.host is self._host and (device is None or device == x.device):
             x._refuse("from_dlpack()", "tensor.detach()")
@@ -128,7 +128,7 @@ def _bound_named(name: str, prefix: str) -> Any:
 
 def _creation(op: Op, host: Host) -> Callable[..., Any]:
     """A function that takes no array: it makes one of this backend, or tells about dtypes."""
-    raw = dispatch.raw_function(host, op.name)
+    raw = rules.raw_function(host, op.name)
     signature = op.signature
     makes = "dtype" in signature.parameters and "device" in signature.parameters
     if makes:
@@ -174,7 +174,7 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
         values = [dispatch.plain_scalars(a, home) if dispatch.is_array(a) else _dtype_named(home, a) for a in given]
         if limits is not None:
             return limits(home, values[0].dtype if dispatch.is_array(values[0]) else values[0])
-        return dispatch.raw_function(home, op.name)(*values)
+        return rules.raw_function(home, op.name)(*values)
 
     return _named(function, op, op.signature)
 

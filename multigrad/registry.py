@@ -77,7 +77,9 @@ class Op:
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
     batching: Any  # "elementwise", "axis", "leading", a function, or None: a loop
-    view: Any  # whether the output may share memory with the first argument: a bool, or a function of all arguments that says so
+    # What the output shows of the memory of the first argument: True a part, "layout" a part where its strides allow it, "same" that
+    # argument itself, False nothing of it; or a function of all arguments that returns one of these.
+    view: Any
     operator: str  # the stem of the Python operators it serves: "add" for __add__, __radd__, __iadd__
     # What carries it out. None: the library's function of that name. A function (xp, *arguments): that, on every backend. A dictionary
     # {backend: function or "module:name"}: that on these; under "*" what serves where the library has no function of that name.

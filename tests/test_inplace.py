@@ -270,18 +270,6 @@ class TestRefusals:
         with pytest.raises(RuntimeError, match="a value that requires grad cannot be written into a Tensor of dtype"):
             n[0] = leaf(xp, 1.0)
 
-    def test_views(self, xp):
-        b = leaf(xp, [1.0, 2.0, 3.0]) * 1.0
-        v = b[1:]
-        with pytest.raises(RuntimeError, match="writing through a view is not supported yet.*or work on a clone"):
-            v += 1
-        b += 1
-        with pytest.raises(RuntimeError, match="view of memory that was modified by an inplace operation"):
-            v * 2
-        with pytest.raises(RuntimeError, match="view of memory that was modified"):
-            xp.sum(v)
-        check(b[1:], [3, 4])
-
     def test_a_view_of_a_leaf(self, xp):
         x = leaf(xp, [1.0, 2.0])
         with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
@@ -344,20 +332,16 @@ def test_scalars_of_numpy():
     assert float(first.array) == 2.0  # an array on the memory of v, not a scalar
 
 
-def test_parts_of_constants_are_written():
-    for name in ("numpy", "strict"):
-        xp = mg.namespace(name)
-        y = xp.zeros(3, dtype=xp.float64)
-        y[0] += 1
-        y[1:] += 2
-        check(y, [1, 2, 2])
-        row = y[1:]
-        row *= 2
-        check(y, [1, 4, 4])
-        p = leaf(xp, [1.0, 2.0])
-        with mg.no_grad():
-            p[1:] -= 1
-        check(p, [1, 1])
-        assert p.is_leaf and p.requires_grad and p._version > 0
-    with pytest.raises(RuntimeError, match=r"Write base\[key\] = base\[key\] \+ value instead of base\[key\] \+= value"):
-        mg.namespace("jax").zeros(3)[0] += 1
+def test_parts_of_constants_are_written(xp):
+    y = xp.zeros(3, dtype=xp.float64)
+    y[0] += 1
+    y[1:] += 2
+    check(y, [1, 2, 2])
+    row = y[1:]
+    row *= 2
+    check(y, [1, 4, 4])
+    p = leaf(xp, [1.0, 2.0])
+    with mg.no_grad():
+        p[1:] -= 1
+    check(p, [1, 1])
+    assert p.is_leaf and p.requires_grad and p._version > 0

@@ -174,6 +174,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for t in given:
+        t._check()
         if t._node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     return _MultiHandle(Group([t._node for t in given if t._node is not None], fn, mode == "all").handles)

@@ -50,8 +50,8 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "place": place, "constant": constant, "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count)),
-                 "synchronize": synchronize},
+        kernels={"own": own, "place": place, "constant": constant, "dense": dense, "shared": shared, "synchronize": synchronize,
+                 "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count))},
         variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
     )
 
@@ -109,6 +109,16 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 
 # ----- Kernels -----
+
+
+def dense(xp: Any, x: Any) -> bool:
+    """Whether any reshape of `x` is a view."""
+    return bool(x.flags.c_contiguous)
+
+
+def shared(xp: Any, x: Any, y: Any) -> bool:
+    """Whether `x` is a view of `y` or of its base."""
+    return x.base is not None and (x.base is y or x.base is y.base)
 
 
 def place(xp: Any, g: Any, like: Any) -> Any:

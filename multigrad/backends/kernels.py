@@ -47,6 +47,22 @@ def order(xp: Any, x: Any) -> str | None:
     return None
 
 
+def dense(xp: Any, x: Any) -> bool:
+    """Say whether it is certain that `x` lies in memory in row-major order without gaps, so that any reshape of it is a view.
+
+    Asked where arrays are mutable; where it is not certain, the standard's reshape(copy=False) answers, which takes longer.
+    """
+    return False
+
+
+def shared(xp: Any, x: Any, y: Any) -> bool:
+    """Say whether it is certain that `x`, made of `y` by operations that may return views, lies in the memory of `y`.
+
+    Asked where arrays are mutable, before a view is written to. Where it is not certain, `y` is written to instead, which takes longer.
+    """
+    return False
+
+
 def write(xp: Any, x: Any, value: Any) -> Any:
     """Give `x` the values of `value`, of the same shape and dtype, and return the array that now holds them."""
     x[...] = value
@@ -90,7 +106,7 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, constant, device, devices, exportable, order, truth, write, synchronize)
+    f.__name__: f for f in (own, place, constant, dense, device, devices, exportable, order, shared, truth, write, synchronize)
 }
 
 

@@ -49,7 +49,7 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "constant": constant, "device": device, "order": order, "write": write},
+        kernels={"own": own, "constant": constant, "dense": dense, "device": device, "order": order, "shared": shared, "write": write},
     )
 
 
@@ -317,6 +317,17 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
         found.setflags(write=False)
         _constants[key] = found
     return found
+
+
+def dense(xp: Any, x: Any) -> bool:
+    """Whether any reshape of `x` is a view."""
+    return bool(x.flags.c_contiguous)
+
+
+def shared(xp: Any, x: Any, y: Any) -> bool:
+    """Whether `x` is a view of `y` or of its base: memory that both have a part of."""
+    base = getattr(x, "base", None)
+    return base is y or (base is not None and base is y.base) or bool(np.may_share_memory(x, y))
 
 
 def order(xp: Any, x: Any) -> str | None:

@@ -23,12 +23,13 @@ from ..errors import GradientError
 from ..registry import Op
 from . import grad_mode, instruments, saved
 from .backward import Pass, strip
-from .dispatch import _same_structure, is_array, recording_at, wrap_like
+from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, describe, edge, extra, last_write, modified, tick
 from .level import Layer, Run
 from .rules import Pullback, conform_gradient
-from .tensor import LayeredTensor, Tensor, View, alias, element_of, wrap, wrap_at, wrap_new
+from .tensor import LayeredTensor, Tensor, alias, element_of, wrap, wrap_at, wrap_new
+from .views import inside_function, move_retained, rebase, refuse
 
 
 class FunctionCtx:
@@ -179,6 +180,7 @@ class BackwardCFunction(FunctionCtx):
             node = None
             if isinstance(x, Tensor):
                 if records and x._level == self._level:
+                    x._check()
                     node = x._node
             elif not is_array(x):
                 needs.append(False)
@@ -247,7 +249,8 @@ class BackwardCFunction(FunctionCtx):
                     self._rebase(t, node, i)
                 else:
                     if id(out) in inputs or (t._node is not None and t._node.seq < self._start):  # not forward's own: another one on its memory
-                        t = wrap_like(t, t._array, t)
+                        t = wrap_like(t, t._array, t, itself(t))
+                    inside_function(t)
                     t._node = node.pick(i)
             elif t._node is not None or (id(out) in inputs and id(out) not in dirty):
                 t = alias(t)
@@ -286,20 +289,20 @@ class BackwardCFunction(FunctionCtx):
 
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
-        old = t._node
-        if type(old) is AccumulateGrad:
+        if type(t._node) is AccumulateGrad:
             raise GradientError("a leaf Variable that requires grad has been used in an in-place operation.")
-        if type(t) is View and not t._detached:
-            if len(self._outs) > 1:
-                raise GradientError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
-                                    "than one Tensor. Make sure the input is not a view (using .clone()), or split the Function into two.")
-            raise GradientError(f"{type(self).__name__}: modifying a view in place is not supported here, because the history of its base would "
-                                "have to follow. Work on a clone() of the view.")
         node = own.pick(number)
-        kept = getattr(old, "extra", None)
-        if kept is not None and kept.retain is not None:
-            extra(node).retain, kept.retain = kept.retain, None  # retain_grad follows the array
-        t._node = node
+        if t._how is None:
+            move_retained(t._node, node)
+            t._node = node
+            return
+        if len(self._outs) > 1:
+            raise GradientError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+                                "than one Tensor. Make sure the input is not a view (using .clone()), or split the Function into two.")
+        refuse(t, True, True)
+        value = wrap_at(t, t._array)
+        value._node = node
+        rebase(t, value)
 
     # What was saved
 

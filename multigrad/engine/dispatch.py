@@ -13,12 +13,12 @@ from typing import Any
 
 from .. import registry
 from ..registry import Op
-from . import grad_mode
+from . import grad_mode, layout
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
-from .rules import array_index, caller, positions, pullback, recorder
-from .tensor import LayeredTensor, Tensor, View, wrap, wrap_new
+from .rules import array_index, caller, positions, pullback, raw_function, recorder
+from .tensor import How, LayeredTensor, Tensor, View, wrap, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -94,15 +94,6 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
     if i is not None and type(values[i]) is str:
         values = [*values[:i], named_dtype(host, values[i]), *values[i + 1:]]
     return caller(op)(raw_function(host, op.name), *values)
-
-
-def raw_function(host: Host, name: str) -> Callable[..., Any]:
-    """The function of a host's raw namespace that carries out the operation `name`."""
-    found = host.xp
-    for part in name.split("."):
-        found = getattr(found, part)
-    function: Callable[..., Any] = found
-    return function
 
 
 def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
@@ -199,10 +190,15 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
                 raise TypeError(f"{op.name}: the backend {top._elem.host.name!r} returned {type(ans).__name__}, which is none of its arrays, so "
                                 "the gradient would be lost. Its function must return an array.")
             return ans
-        base = values[0] if shows(op, values) else None
-        if base is None and not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
+        base, how = None, None
+        kind = shows(op, values)
+        if kind and (kind != "layout" or layout.allows(values[0], inner[0], ans)):
+            base = values[0]
+            how = itself(top) if kind == "same" or ans is inner[0] else (op, tuple(values[1:]), None, recording_at(top))
+        elif not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
-        t = wrap_like(top, ans, base)
+            how = itself(top)
+        t = wrap_like(top, ans, base, how)
         if recorded and (t._elem.floating or t._elem.opaque) and (needs := needs_of(op, edges)) is not None:
             if t._elem.opaque:
                 raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
@@ -210,23 +206,33 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
             _attach(op, needs, inner, edges, cells, ans, [t])
         return t
     outs = tuple(ans)
-    tensors = [wrap_like(top, x, base) if is_array(x) else x for x, base in zip(outs, _bases(op, values, len(outs)), strict=True)]
+    tensors = [wrap_like(top, x, base, how) if is_array(x) else x
+               for x, (base, how) in zip(outs, _bases(op, values, outs, top), strict=True)]
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
         _attach(op, needs, inner, edges, cells, ans, tensors)
     return _named(op, _same_structure(ans, tensors))
 
 
-def _bases(op: Op, values: Sequence[Any], n: int) -> Sequence[Any]:
-    """Of which argument each output may be a view: the first, or of a list the one at the output's place."""
+def _bases(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, How | None]]:
+    """Of which argument each output is a view, and how: the first, or of a list the one at the output's place, broadcast."""
     if not shows(op, values):
-        return (None,) * n
+        return ((None, None),) * len(outs)
+    recorded = recording_at(top)
     first = values[0]
-    return tuple(first) if type(first) is tuple else (first,) * n
+    if type(first) is tuple:
+        return [(x, (registry.OPS["broadcast_to"], (tuple(out.shape),), None, recorded)) for x, out in zip(first, outs, strict=True)]
+    return [(first, (op, tuple(values[1:]), i, recorded)) for i in range(len(outs))]
 
 
-def shows(op: Op, values: Sequence[Any]) -> bool:
-    """Whether the output of `op` may share memory with the first of these arguments."""
-    return bool(op.view(*values) if callable(op.view) else op.view)
+def itself(top: Tensor) -> How:
+    """How a result that is its argument itself was made: as `x[...]`."""
+    return registry.OPS["getitem"], (Ellipsis,), None, recording_at(top)
+
+
+def shows(op: Op, values: Sequence[Any]) -> bool | str:
+    """What the output of `op` shows of the memory of the first of these arguments (see Op.view)."""
+    found: bool | str = op.view(*values) if callable(op.view) else op.view
+    return found
 
 
 def is_basic_key(key: Any) -> bool:
@@ -319,16 +325,13 @@ def innermost(x: Any) -> Any:
     return x
 
 
-def wrap_like(top: Tensor, x: Any, base: Any = None) -> Tensor:
-    """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base` where that is a Tensor whose memory it may share."""
+def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> Tensor:
+    """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a Tensor of this level."""
     if type(top) is LayeredTensor:
         t = LayeredTensor._make(x, top._run, top._level)
-        if isinstance(base, Tensor) and base._level == top._level:
-            t._cell = base._cell
-            t._born = len(base._cell)
-        return t
+        return t._on(base, how) if isinstance(base, Tensor) and base._level == top._level else t
     if isinstance(base, Tensor):
-        return View._make(x, base)
+        return View._make(x, base, how)
     return wrap(x)
 
 

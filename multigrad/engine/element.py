@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+def _always(*_: Any) -> bool:
+    return True
+
+
 def _not_yet(*_: Any) -> Any:
     raise RuntimeError("multigrad.namespace must be imported before the engine is used")
 
@@ -30,7 +34,8 @@ on_first_use: Callable[[], None] = _not_yet
 class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
-    __slots__ = ("_bound", "backend", "constant", "device", "elements", "mutable", "name", "order", "own", "place", "scalars", "write", "xp")
+    __slots__ = ("_bound", "backend", "constant", "dense", "device", "elements", "mutable", "name", "order", "own", "place", "scalars", "shared",
+                 "write", "xp")
 
     def __init__(self, backend: Backend) -> None:
         on_first_use()
@@ -41,8 +46,10 @@ class Host:
         self.scalars = backend.scalar_types
         self.mutable = backend.capabilities.mutable
         self.elements: dict[Any, Element] = {}
+        self.dense: Callable[..., Any] = backend.kernel("dense") if self.mutable else _always
         self.order: Callable[..., Any] = backend.kernel("order")
         self.own: Callable[..., Any] = backend.kernel("own")
+        self.shared: Callable[..., Any] = backend.kernel("shared")
         self.place: Callable[..., Any] = backend.kernel("place")
         self.constant: Callable[..., Any] = backend.kernel("constant")
         self.device: Callable[..., Any] = backend.kernel("device")

@@ -14,10 +14,10 @@ from typing import Any
 
 from ..registry import METADATA, OPS, Op, Rule
 from . import grad_mode
-from .dispatch import general, operate, raw_function
+from .dispatch import general, operate
 from .element import Element
 from .graph import Node, tick
-from .rules import Needs, Pullback, pullback
+from .rules import Needs, Pullback, pullback, raw_function
 from .tensor import Tensor, View
 
 
@@ -60,6 +60,8 @@ def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
     Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
     """
     if OPS.get(op.name) is not op:  # this function was held while the operation was replaced
+        return result
+    if op.view == "layout" and type(result) is Tensor:  # the next result may be a view
         return result
     usual = type(result) is (View if op.view else Tensor)  # not the argument itself, say
     if usual and op.name not in elem.host.backend.rules:  # which may keep something else
@@ -185,11 +187,16 @@ def _unary_lines(op: Op) -> Iterator[str]:
                     if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
     guard += " and dtype is None" if "dtype" in op.roles else ""
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
+    if op.view == "layout":
+        guard += " and copy is None"
     yield f"    if {_plain(x)}{guard}:"
     yield f"        _e = {x}._elem"
     yield "        _p = _plans.get(_e)"
     yield "        if _p:"
     yield f"            _a = {x}._array"
+    if op.view == "layout":  # of memory in row-major order it is a view for sure; the general path asks
+        yield f"            if not _p.host.dense(_p.xp, _a) or type({x}) is _View and not _p.host.mutable:"
+        yield f"                return _general(_op, {values})"
     yield f"            _y = {call}"
     yield from _tensor_lines(op, "            ", x)
     if op.kind == "nondifferentiable":
@@ -197,7 +204,7 @@ def _unary_lines(op: Op) -> Iterator[str]:
         yield "            return _t"
     else:
         yield f"            _n = {x}._node"
-        yield "            if _n is None or not _recording():"
+        yield f"            if _n is None or not {'_r' if op.view else '_recording()'}:"
         yield "                _t._node = None"
         yield "                return _t"
         yield from _node_lines(op, (True,), "            ", "_p.r1", "_n", {x: "_a"}, conform=conforms(op))
@@ -334,7 +341,8 @@ def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
         yield f"{pad}_t._cell = _c = {x}._cell"
         yield f"{pad}_t._born = len(_c)"
         yield f"{pad}_t._base = {x}"
-        yield f"{pad}_t._detached = False"
+        yield f"{pad}_r = _recording()"
+        yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r)"
     else:
         yield f"{pad}_t._cell = _c = []"
 

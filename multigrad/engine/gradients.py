@@ -221,6 +221,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     for t in wanted:
         if isinstance(t, GradientEdge):
             continue
+        t._check()
         if t._node is None:
             raise GradientError("One of the differentiated Tensors does not require grad")
         if t._level < top._level:

@@ -320,7 +320,7 @@ _names: dict[str, str] = {}
 
 def backward_name(op_name: str) -> str:
     """`matrix_transpose` -> `MatrixTransposeBackward`."""
-    if op_name == "setitem":
+    if op_name in ("setitem", "copy_slices"):
         return "CopySlices"
     name = _names.get(op_name)
     if name is None:

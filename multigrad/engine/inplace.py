@@ -2,7 +2,7 @@
 
 The new value is computed, and recorded, by the ordinary operation; then it takes the place of the old one: the buffer is
 written where arrays are mutable, replaced where they are not, the Tensor takes over the node, the version goes up. Where
-nothing is recorded, a mutable array is changed directly.
+nothing is recorded, a mutable array is changed directly. What a write through a view means for others is in views.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 
 from ..errors import GradientError
 from ..registry import Op
-from .backward import keepable
 from .dispatch import accepts, innermost, recording_at
 from .element import Element
-from .graph import AccumulateGrad, Extra, extra, flat_cells, last_write, tick
+from .graph import AccumulateGrad, flat_cells, last_write, tick
+from .layout import history, in_memory, overlaps
 from .level import Layer
 from .tensor import LayeredTensor, Tensor, View, element_of
+from .views import LEAF, move_retained, rebase, refuse, write
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None) -> Any:
@@ -26,8 +27,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = recording_at(t)
-    grads = recording and (t._node is not None or any(isinstance(x, Tensor) and x._node is not None for x in others))
-    _allow(t, recording, grads, op.name)
+    grads = _allow(t, recording, any(isinstance(x, Tensor) and x._node is not None for x in others), op.name)
     if direct is not None and not grads and type(t) is not LayeredTensor and t._elem.host.mutable:
         raw = _direct_operands(t, others)
         if raw is not None:
@@ -63,6 +63,8 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
+    if not in_memory(t) or (t._how is not None and overlaps(t)):
+        return None
     found = []
     for x in others:
         if type(x) is Tensor or type(x) is View:
@@ -74,30 +76,17 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
             found.append(x)
         else:
             return None
-    return None if isinstance(t._array, t._elem.host.scalars) else found
+    return found
 
 
-def _allow(t: Tensor, recording: bool, grads: bool, name: str) -> None:
-    """Refuse what PyTorch refuses, and writes through views that would have to be recorded."""
+def _allow(t: Tensor, recording: bool, others: bool, name: str) -> bool:
+    """Refuse what PyTorch refuses. Returns whether the write is to be recorded; `others`: some operand has a history."""
     t._check()
+    if t._how is not None:
+        return refuse(t, recording, others)
     if recording and type(t._node) is AccumulateGrad:
-        what = "a view of a leaf Variable" if name == "setitem" else "a leaf Variable"
-        raise GradientError(f"{what} that requires grad is being used in an in-place operation.")
-    if type(t) is View and not t._detached:
-        root: Tensor = t
-        while isinstance(root, View):
-            root = root._base
-        if recording and type(root._node) is AccumulateGrad:
-            raise GradientError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        recorded = grads or (recording and root._node is not None)
-        if not recorded and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
-            return  # the memory shows it, and no history has to
-        raise GradientError(f"{name}: writing through a view is not supported yet, because its base (shape {tuple(root.shape)}) and their "
-                            "histories would have to follow. Write base[key] = base[key] + value instead of base[key] += value, "
-                            "or work on a clone() of the view.")
-    if type(t) is LayeredTensor and t._born is not None:
-        raise GradientError(f"{name}: writing through a view is not supported inside a transformation. Write base[key] = base[key] + value instead "
-                            "of base[key] += value, or work on a clone() of the view.")
+        raise GradientError(LEAF if name == "setitem" else "a leaf Variable that requires grad is being used in an in-place operation.")
+    return recording and (others or t._node is not None)
 
 
 def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
@@ -110,17 +99,10 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
         _keep_old_value(t, result)
     if result._elem is not t._elem:
         result = _cast(t, result)
-    array = result._array
-    host = t._elem.host
-    if host.mutable and not isinstance(array, Layer) and not isinstance(t._array, Layer):
-        array = _write(t, array, name)
-    elif not host.mutable:
-        keepable(t, array)
-    t._array = array
-    if type(t) is View and t._detached:
-        _refuse_view_base(t._base, name)
-        t._base._array = array
-    if recording and result._node is not None and result is not t:
+    write(t, result._array, name)
+    if t._how is not None:
+        _store_view(t, result, recording)
+    elif recording and result._node is not None and result is not t:
         _take_over(t, result)
     else:
         if recording and result is not t:
@@ -128,19 +110,23 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
         _written(t)
 
 
-def _write(t: Tensor, value: Any, name: str) -> Any:
-    host = t._elem.host
-    try:
-        return host.write(host.xp, t._array, value)
-    except ValueError as error:
-        raise RuntimeError(f"{name}: unsupported operation: {error}. The memory is read-only, or more than one element of the written-to tensor "
-                           "refers to a single memory location. Please clone() the tensor before performing the operation.") from error
+def _store_view(t: Tensor, result: Tensor, recording: bool) -> None:
+    _written(t)
+    if not recording:
+        return
+    node = result._node
+    if node is not None and result is not t:
+        node.cells = _replaced(node.cells, result._cell, t._cell)
+        node.seq = tick()
+    if node is not None or history(t)[0]._node is not None:
+        rebase(t, result)
 
 
-def _refuse_view_base(base: Tensor, name: str) -> None:
-    if base._born is not None and not base._elem.host.mutable:
-        raise GradientError(f"{name}: writing through a detached view of a view is not supported on the backend {base._elem.host.name!r}, "
-                            "whose arrays are immutable. Work on a clone() of it.")
+def touch(t: Tensor, value: Tensor) -> None:
+    """`t[key] = value` where `value` is what stands there: only the version counter moves."""
+    _allow(t, recording_at(t), value._node is not None, "setitem")
+    now = last_write[0] = tick()
+    t._cell.append(now)
 
 
 def _written(t: Tensor) -> None:
@@ -171,9 +157,7 @@ def _take_over(t: Tensor, result: Tensor) -> None:
     node = result._node
     assert node is not None
     node.cells = _replaced(node.cells, result._cell, t._cell)
-    old = t._node
-    if old is not None and isinstance(getattr(old, "extra", None), Extra) and old.extra.retain is not None:
-        extra(node).retain, old.extra.retain = old.extra.retain, None  # retain_grad follows the array
+    move_retained(t._node, node)
     t._node = node
     _written(t)
     node.seq = tick()  # it saw the memory as it is after this write
@@ -216,11 +200,10 @@ DIRECT: dict[str, Callable[..., Any]] = {
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
     recording = recording_at(t)
-    grads = recording and (t._node is not None or (isinstance(value, Tensor) and value._node is not None))
-    _allow(t, recording, grads, "setitem")
+    grads = _allow(t, recording, isinstance(value, Tensor) and value._node is not None, "setitem")
     _check_value(t, value, recording)
     plain = type(t) is not LayeredTensor and not (isinstance(value, Layer) and value._level > t._level)
-    if plain and not grads and t._elem.host.mutable and not isinstance(t._array, t._elem.host.scalars):
+    if plain and not grads and in_memory(t) and not (t._how is not None and overlaps(t)):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
             try:

@@ -33,6 +33,7 @@ class Leaving(Surface):
         @property
         def size(self) -> int | None: ...
         def _check(self) -> None: ...
+        def _look(self) -> None: ...
         def _innermost(self) -> Any: ...
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
@@ -64,6 +65,7 @@ class Leaving(Surface):
 
         Memory that runs backwards is copied, or refused with copy=False: not every library can take it.
         """
+        self._check()
         if self._node is not None:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         self._refuse("__dlpack__()", "tensor.detach()")
@@ -90,7 +92,7 @@ class Leaving(Surface):
 
     def item(self) -> bool | int | float | complex:
         """The only element as a Python scalar; the gradient does not follow it."""
-        self._check()
+        self._look()
         x = self._innermost()
         if self.size != 1:
             raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
@@ -109,7 +111,7 @@ class Leaving(Surface):
 
     def tolist(self) -> Any:
         """The values as nested lists of Python scalars."""
-        self._check()
+        self._look()
         return _nested(self._elem.host.xp, self._innermost(), self._python)
 
     def __format__(self, spec: str) -> str:

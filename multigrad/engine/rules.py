@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from ..errors import GradientError, MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
-from .element import SCALARS, host_of
+from .element import SCALARS, Host, host_of
 from .graph import expose
 
 Needs = tuple[Any, ...]
@@ -370,6 +370,15 @@ def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
     for part in op.name.split("."):
         function = getattr(function, part)
     return caller(op)(function, *values)
+
+
+def raw_function(host: Host, name: str) -> Callable[..., Any]:
+    """The function of a host's raw namespace that carries out the operation `name`."""
+    found = host.xp
+    for part in name.split("."):
+        found = getattr(found, part)
+    function: Callable[..., Any] = found
+    return function
 
 
 @cache

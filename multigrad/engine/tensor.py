@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import ref
 
@@ -27,6 +28,11 @@ def _backward(*args: Any, **kwargs: Any) -> None:
     raise NotImplementedError
 
 
+def _refresh(t: Any) -> None:
+    """`refresh` of views.py, likewise."""
+    raise NotImplementedError
+
+
 class Tensor(Leaving):
     """An array with a gradient. Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
 
@@ -41,6 +47,7 @@ class Tensor(Leaving):
     __array_priority__ = 1000.0
     _level: int = 1
     _born: int | None = None
+    _how: How | None = None
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -56,13 +63,13 @@ class Tensor(Leaving):
     @property
     def array(self) -> Any:
         """The raw array of the backend, sharing memory; writes to it are not seen by the graph."""
-        self._check()
+        self._look()
         return self._array
 
     @property
     def data(self) -> Tensor:
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
-        self._check()
+        self._look()
         return wrap_at(self, self._array)
 
     @data.setter
@@ -114,18 +121,25 @@ class Tensor(Leaving):
         return len(self._cell)
 
     def _check(self) -> None:
-        """Raise if this Tensor shows memory that was written through another one since (see View)."""
+        """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
+
+    def _look(self) -> None:
+        """The same for the values only."""
+        with suppress(GradientError):  # the values are right by then
+            self._check()
 
     # Its place in the graph
 
     @property
     def requires_grad(self) -> bool:
+        self._check()
         return self._node is not None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
+        self._check()
         if value:
             self.requires_grad_()
         elif self._node is not None:
@@ -137,6 +151,7 @@ class Tensor(Leaving):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return self. Raises for dtypes that are not floating."""
+        self._check()
         if not requires_grad:
             self.requires_grad = False
         elif self._node is None:
@@ -158,16 +173,19 @@ class Tensor(Leaving):
 
     @property
     def is_leaf(self) -> bool:
+        self._check()
         return self._node is None or type(self._node) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
+        self._check()
         node = self._node
         return None if node is None or type(node) is AccumulateGrad else edge(node)[0]
 
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this is."""
+        self._check()
         return self._node.number if type(self._node) is Pick else 0
 
     @property
@@ -214,12 +232,12 @@ class Tensor(Leaving):
 
     def detach(self) -> Tensor:
         """A Tensor on the same memory, sharing the version counter, that does not require grad."""
-        self._check()
+        self._look()
         return alias(self)
 
     def detach_(self) -> Tensor:
         """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
-        if self._born is not None and self._node is not None:
+        if self._how is not None:
             raise GradientError("Can't detach views in-place. Use detach() instead.")
         if type(self._node) is AccumulateGrad:
             self._node.enabled = False
@@ -235,12 +253,14 @@ class Tensor(Leaving):
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` whenever the gradient of this Tensor is computed; what it returns, if not None, replaces it."""
+        self._check()
         if self._node is None:
             raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
         return RemovableHandle(extra(self._node).hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(self)` after a gradient was accumulated into this leaf's `.grad`."""
+        self._check()
         if self._node is None:
             raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
         if type(self._node) is not AccumulateGrad:
@@ -249,6 +269,7 @@ class Tensor(Leaving):
 
     def retain_grad(self) -> None:
         """Keep this Tensor's gradient in `.grad` although it is not a leaf."""
+        self._check()
         if self._node is None:
             raise GradientError("can't retain_grad on Tensor that has requires_grad=False")
         if type(self._node) is not AccumulateGrad:
@@ -258,19 +279,26 @@ class Tensor(Leaving):
     @property
     def retains_grad(self) -> bool:
         """Whether `retain_grad()` was called on a Tensor that is not a leaf."""
+        self._check()
         node = self._node
         return node is not None and type(node) is not AccumulateGrad and getattr(getattr(node, "extra", None), "retain", None) is not None
 
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
+        try:
+            self._check()
+            node = self.grad_fn
+            history = f"grad_fn=<{node.name()}>" if node is not None else "requires_grad=True" if self._node is not None else ""
+        except LeakError:
+            history = "leaked"
+        except GradientError:
+            history = "grad_fn=<Invalid>"
         parts = [repr(self._array)]
         if self._elem.host.name != "numpy":
             parts.append(f"backend='{self._elem.host.name}'")
-        if self.grad_fn is not None:
-            parts.append(f"grad_fn=<{self.grad_fn.name()}>")
-        elif self._node is not None:
-            parts.append("requires_grad=True")
+        if history:
+            parts.append(history)
         return f"Tensor({', '.join(parts)})"
 
     def __copy__(self) -> Tensor:
@@ -305,21 +333,25 @@ def _rebuild(array: Any, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
+How = tuple[Any, tuple[Any, ...], int | None, bool | None]
+"""How a view was made of its base: the operation, its arguments but the first, the number of the output if there are several, and whether
+it was recorded: True, False in a mode that does not record, None inside an autograd.Function."""
+
+
 class View(Tensor):
     """A Tensor on the memory of another one, its base: their version counter is one.
 
-    A detached view is its base without a history. Any other shows part of its base; a write through one of them would
-    have to reach the others and their histories. Until it does, using such a view after its memory was written
-    through another Tensor raises where its values or its history would be wrong, and so does writing through it.
+    `_how` says what part of the base it shows; None: all of it, without its history. After its memory was written through another
+    Tensor, it is brought up to date when it is used next (see views.py).
     """
 
-    __slots__ = ("_base", "_born", "_detached")
+    __slots__ = ("_base", "_born", "_how")
     _base: Tensor
     _born: int
-    _detached: bool
+    _how: How | None
 
     @classmethod
-    def _make(cls, array: Any, base: Tensor, detached: bool = False) -> View:
+    def _make(cls, array: Any, base: Tensor, how: How | None) -> View:
         t = _new(cls)
         t._array = array
         host = base._elem.host
@@ -328,49 +360,30 @@ class View(Tensor):
         t._born = len(base._cell)
         t._node = None
         t._base = base
-        t._detached = detached
+        t._how = how
         return t
 
     def _check(self) -> None:
-        if len(self._cell) == self._born:
-            return
-        if self._detached:
-            self._base._check()
-            self._array = self._base._array
-        else:
-            host = self._elem.host
-            follows = host.mutable and not isinstance(self._array, host.scalars)  # the memory shows the new values
-            base: Tensor = self
-            while follows and base._node is None and isinstance(base, View) and not base._detached:
-                base = base._base
-            if not follows or base._node is not None:
-                raise GradientError(STALE)
-        self._born = len(self._cell)
-
-
-STALE = (
-    "this Tensor is a view of memory that was modified by an inplace operation on another Tensor since the view was made, and its history "
-    "does not include that. Take the view again after the modification, or use a clone() of it."
-)
+        if len(self._cell) != self._born:
+            _refresh(self)
 
 
 def alias(base: Tensor) -> Tensor:
     """`base` itself as a constant: same memory, same version counter, no history."""
     if type(base) is LayeredTensor:
-        t = LayeredTensor._make(base._array, base._run, base._level)
-        t._cell = base._cell
-        t._born = len(base._cell)
-        return t
-    if type(base) is View and base._detached:
+        return LayeredTensor._make(base._array, base._run, base._level)._on(base, None)
+    if type(base) is View and base._how is None:
         base = base._base
-    return View._make(base._array, base, detached=True)
+    return View._make(base._array, base, None)
 
 
 class LayeredTensor(Tensor):
     """A Tensor of a running transformation: its level is above the base, and its value may itself be a layer."""
 
-    __slots__ = ("_born", "_level", "_run")
+    __slots__ = ("_base", "_born", "_how", "_level", "_run")
+    _base: Tensor
     _born: int | None
+    _how: How | None
     _level: int
     _run: Run
 
@@ -383,12 +396,20 @@ class LayeredTensor(Tensor):
         t._node = None
         t._run = run
         t._level = own
-        t._born = None
+        t._born = t._how = None
         return t
+
+    def _on(self, base: Tensor, how: How | None) -> LayeredTensor:
+        """This Tensor as a view of `base`."""
+        self._base = base
+        self._cell = base._cell
+        self._born = len(base._cell)
+        self._how = how
+        return self
 
     def _check(self) -> None:
         if self._born is not None and len(self._cell) != self._born:
-            raise GradientError(STALE)
+            _refresh(self)
         if self._run.finished and isinstance(self._array, Layer) and not isinstance(self._array, Tensor):
             raise LeakError(f"a Tensor that was made inside the transformation {self._run.name!r} was used after it had finished; "
                             "return it from the function instead")

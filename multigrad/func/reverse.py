@@ -138,7 +138,10 @@ def _peeled(t: Any, run: Run) -> Any:
 
 def _own(t: Any, run: Run) -> bool:
     """Whether `t` depends on the inputs of this transformation."""
-    return isinstance(t, LayeredTensor) and t._run is run and t._node is not None
+    if not isinstance(t, LayeredTensor) or t._run is not run:
+        return False
+    t._check()
+    return t._node is not None
 
 
 def _inner(t: Any, run: Run) -> Any:

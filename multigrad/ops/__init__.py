@@ -19,6 +19,7 @@ from . import (
     spectral,
     statistical,
     utility,
+    views,
 )
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "spectral",
     "statistical",
     "utility",
+    "views",
 ]

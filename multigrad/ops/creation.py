@@ -19,7 +19,8 @@ nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", doc="An array 
 
 # Of an array; anything else that it accepts has no gradient.
 linear("asarray(obj, /, *, dtype=None, device=None, copy=None)", doc="An array of the given object.",
-       view=lambda obj, dtype, device, copy: not copy and (dtype is None or dtype == obj.dtype) and (device is None or device == obj.device),
+       view=lambda obj, dtype, device, copy:
+           not copy and (dtype is None or dtype == obj.dtype) and (device is None or device == obj.device) and "same",
        obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device))
 
 

@@ -154,10 +154,10 @@ def several(xp: Any, x: Any, name: str, s: Any, axes: Any, norm: Any) -> Any:
     return x
 
 
-def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool:
+def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool | str:
     """Whether the result is the argument itself: there are no axes to transform."""
     over = axes if axes is not None else s if s is not None else x.shape
-    return len(over) == 0
+    return len(over) == 0 and "same"
 
 
 def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:

@@ -164,7 +164,7 @@ def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
 
 
 # The adjoint is the same sum, with x^H.
-define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1,
+define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1 and "same",
        x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
        doc="Each square matrix to an integer power; to a negative one, the power of its inverse.")
 

@@ -37,7 +37,7 @@ def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
 linear("broadcast_arrays(*arrays)", outputs=None, view=True, doc="Broadcast arrays against each other.",
        arrays=lambda xp, g: list(g))
 linear("broadcast_to(x, /, shape)", view=True, doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
-linear("reshape(x, /, shape, *, copy=None)", view=True, doc="The same elements in another shape, in row-major order.",
+linear("reshape(x, /, shape, *, copy=None)", view="layout", doc="The same elements in another shape, in row-major order.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
 linear("expand_dims(x, /, axis)", view=True, doc="Insert axes of length 1.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))

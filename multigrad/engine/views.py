@@ -1,0 +1,191 @@
+"""Views: Tensors on the memory of another Tensor, under in-place operations.
+
+Tensors on one memory share a version cell. A write through a view goes to that memory: into the buffer where arrays are mutable, else the
+root of the memory gets a new array. If it is recorded, the root of the history gets the node CopySlices, of its own former node and of
+the value's. Every other view of the memory finds, when it is used next, that it is older than the last write, takes its array from its
+base anew and, if the base has a history, its node as well.
+
+So there is no list of the views of a memory; a view knows its base, and how it was made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import GradientError
+from ..registry import OPS, Op
+from . import dispatch, instruments, tensor
+from .backward import keepable
+from .dispatch import general, recording_at, run_raw
+from .graph import AccumulateGrad, Extra, Node, backward_name, extra
+from .layout import history, in_memory, memory, overlaps
+from .level import Layer
+from .tensor import How, Tensor
+
+
+def refresh(t: Any) -> None:
+    """Bring a view that is older than the last write to its memory up to date, its bases first."""
+    chain = [t]
+    while chain[-1]._base._born is not None and chain[-1]._base._born != len(t._cell):
+        chain.append(chain[-1]._base)
+    chain[-1]._base._check()
+    for view in reversed(chain):
+        if not _renew(view):
+            return
+
+
+def _renew(t: Any) -> bool:
+    """The same of one view, whose base is up to date. Returns whether its history is, too."""
+    base, how = t._base, t._how
+    if how is None:
+        t._array = base._array
+    else:
+        op, args, number, _ = how
+        inner = (base._array, *args)
+        found = general(op, inner) if isinstance(base._array, Layer) else run_raw(op, inner, t._elem.host)
+        t._array = found if number is None else found[number]
+        if base._node is not None and t._elem.floating:
+            why = _forbidden(t)
+            if why is not None:
+                if recording_at(t):
+                    raise GradientError(why.format("its base or another view of its base has been"))
+                return False
+            _record(t, op, inner, base)
+        elif type(t._node) is not AccumulateGrad:
+            t._node = None
+    t._born = len(t._cell)
+    return True
+
+
+def _record(t: Any, op: Op, inner: tuple[Any, ...], base: Any) -> None:
+    """Give a view the node that it would have, were it made now."""
+    old = t._node
+    rest = (None,) * (len(inner) - 1)
+    dispatch._attach(op, dispatch.needs_of(op, (base._node, *rest)), inner, (base._node, *rest), (base._cell, *rest), t._array, [t])
+    move_retained(old, t._node)
+    instruments.recorded(t._node, (base, *inner[1:]), t)
+
+
+def move_retained(old: Node | None, new: Node) -> None:
+    """retain_grad follows the array."""
+    kept = getattr(old, "extra", None)
+    if isinstance(kept, Extra) and kept.retain is not None:
+        extra(new).retain, kept.retain = kept.retain, None
+
+
+AMBIGUOUS = ("A view was created in no_grad mode and {} modified inplace with grad mode enabled. Given that this use case is ambiguous and "
+             "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the no_grad "
+             "block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+SEVERAL = ("{output} is a view and {{}} modified inplace. This view is the output of a function that returns multiple views. Such functions do "
+           "not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.")
+CUSTOM = ("{output} is a view and {{}} modified inplace. This view was created inside a custom Function (or because an input was returned "
+          "as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom Function, "
+          "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.")
+LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+
+
+def _forbidden(t: Any) -> str | None:
+    """Why the history of a view cannot follow a write, if it cannot: the message, with a place for what was written."""
+    x = t
+    while x._born is not None and x._how is not None:
+        op, _, number, recorded = x._how
+        if recorded is None:
+            return CUSTOM.format(output=_output(x, op, 0))
+        if number is not None:
+            return SEVERAL.format(output=_output(x, op, number))
+        if not recorded:
+            return AMBIGUOUS
+        x = x._base
+    return None
+
+
+def _output(t: Any, op: Op, number: int) -> str:
+    node = t._node
+    name = backward_name(op.name) if node is None else node.name()
+    return f"Output {number} of {name.removesuffix('Backward')}"
+
+
+def refuse(t: Any, recording: bool, others: bool) -> bool:
+    """Raise if a view must not be written to now. Returns whether the write is to be recorded; `others`: the value has a history."""
+    if not recording:
+        return False
+    root, _ = history(t)
+    if not (others or t._node is not None or (root._node is not None and t._elem.floating)):
+        return False
+    why = _forbidden(t)
+    if why is not None:
+        raise GradientError(why.format("is being"))
+    if type(root._node) is AccumulateGrad or (t._node is not None and root._node is None):
+        raise GradientError(LEAF)
+    return True
+
+
+REFERS = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor "
+          "before performing the operation.")
+
+
+def write(t: Any, value: Any, name: str) -> None:
+    """Put `value`, of the shape and dtype of the Tensor `t`, into its memory. The array of `t` is the right one afterwards."""
+    host = t._elem.host
+    if t._how is not None and overlaps(t):
+        raise RuntimeError(f"{name}: {REFERS}")
+    shown = in_memory(t) and not isinstance(value, Layer)
+    if shown:
+        try:
+            t._array = host.write(host.xp, t._array, value)
+        except ValueError as error:
+            root, part = memory(t)
+            if root is t or not part:
+                raise RuntimeError(f"{name}: {REFERS} (The memory is read-only: {error}.)") from error
+        else:
+            return
+    root, part = memory(t)
+    new = value
+    if part:
+        inner = (root._array, value, part)
+        layered = isinstance(root._array, Layer) or isinstance(value, Layer)
+        new = general(OPS["copy_slices"], inner) if layered else run_raw(OPS["copy_slices"], inner, host)
+    if in_memory(root) and not isinstance(new, Layer):  # `t` is a copy, or a scalar of the library, or marked read-only
+        _write_all(root, new, name)
+    else:
+        if not host.mutable:
+            keepable(root, new)
+        root._array = new
+    if not shown:
+        t._array = value
+
+
+def _write_all(root: Any, value: Any, name: str) -> None:
+    host = root._elem.host
+    try:
+        root._array = host.write(host.xp, root._array, value)
+    except ValueError as error:
+        raise RuntimeError(f"{name}: {REFERS} (The memory is read-only: {error}.)") from error
+
+
+def rebase(t: Any, value: Tensor) -> None:
+    """Record that the view `t` was given the value of `value`. Its own node is made anew when it is used next."""
+    root, part = history(t)
+    old = root._node
+    inner = (root._array, value._array, part)
+    edges = (old, value._node, None)
+    op = OPS["copy_slices"]
+    dispatch._attach(op, dispatch.needs_of(op, edges), inner, edges, (root._cell, value._cell, None), root._array, [root])
+    move_retained(old, root._node)
+    instruments.recorded(root._node, (root, value, part), root)
+    t._born = -1
+
+
+def inside_function(t: Any) -> None:
+    """Note of a view that it was made inside an autograd.Function: how its history follows a write is for nobody to know."""
+    if t._how is not None:
+        t._how = (*t._how[:3], None)
+
+
+def same_place(value: Any, t: Tensor, key: Any) -> bool:
+    """Whether `t[key] = value` writes what stands there: as Python does at the end of `t[key] += other`."""
+    how: How | None = getattr(value, "_how", None)
+    return how is not None and value._base is t and how[0].name == "getitem" and how[1][0] is key
+
+
+tensor._refresh = refresh
