@@ -13,13 +13,13 @@ from typing import Any
 
 from ..errors import GradientError
 from ..registry import Op
-from .dispatch import accepts, innermost, recording_at
-from .element import Element
+from .dispatch import accepts, innermost, is_basic_key, recording_at
+from .element import SCALARS, Element
 from .graph import AccumulateGrad, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
 from .level import Layer
-from .tensor import LayeredTensor, Tensor, View, element_of
-from .views import LEAF, move_retained, rebase, refuse, write
+from .tensor import LayeredTensor, Tensor, View, element_of, wrap_at
+from .views import LEAF, move_retained, part_of, rebase, refuse, write
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None) -> Any:
@@ -123,10 +123,9 @@ def _store_view(t: Tensor, result: Tensor, recording: bool) -> None:
 
 
 def touch(t: Tensor, value: Tensor) -> None:
-    """`t[key] = value` where `value` is what stands there: only the version counter moves."""
+    """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one more version, but no later a write."""
     _allow(t, recording_at(t), value._node is not None, "setitem")
-    now = last_write[0] = tick()
-    t._cell.append(now)
+    t._cell.append(t._cell[-1] if t._cell else 0)
 
 
 def _written(t: Tensor) -> None:
@@ -202,8 +201,8 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     recording = recording_at(t)
     grads = _allow(t, recording, isinstance(value, Tensor) and value._node is not None, "setitem")
     _check_value(t, value, recording)
-    plain = type(t) is not LayeredTensor and not (isinstance(value, Layer) and value._level > t._level)
-    if plain and not grads and in_memory(t) and not (t._how is not None and overlaps(t)):
+    inner = isinstance(value, Layer) and value._level > t._level  # which store refuses
+    if type(t) is not LayeredTensor and not inner and not grads and in_memory(t) and not (t._how is not None and overlaps(t)):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
             try:
@@ -213,7 +212,37 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
             else:
                 _written(t)
                 return
+    if not inner and is_basic_key(key) and (fitting := _fitting(t, key, value)) is not None:
+        part, value = fitting
+        write(part, value._array, "setitem")
+        _written(part)
+        if recording and (value._node is not None or history(part)[0]._node is not None):
+            rebase(part, value)
+        return
     store(t, function(t, key, value), recording, "setitem")
+
+
+def _fitting(t: Tensor, key: Any, value: Any) -> tuple[Tensor, Tensor] | None:
+    """The view `t[key]`, unrecorded, and `value` in its shape and dtype. None where that cannot be: the library says better why."""
+    host = t._elem.host
+    try:
+        part = part_of(t, key)
+        if type(value) in SCALARS:
+            value = wrap_at(t, host.xp.asarray(value, dtype=t.dtype, device=t.device))
+        elif element_of(value).host is not host:
+            return None
+        elif not isinstance(value, Tensor) or value._level != t._level:
+            value = wrap_at(t, value)
+        value._check()
+        shape, given = tuple(part.shape), tuple(value.shape)
+        if given != shape:
+            extra = len(given) - len(shape)
+            if extra > 0 and given[:extra] == (1,) * extra:
+                value = host.bound.reshape(value, given[extra:])
+            value = host.bound.broadcast_to(value, shape)
+        return part, value if value._elem is t._elem else host.bound.astype(value, t.dtype)
+    except (IndexError, TypeError, ValueError):
+        return None
 
 
 def _check_value(t: Tensor, value: Any, recording: bool) -> None:

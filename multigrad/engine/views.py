@@ -176,6 +176,14 @@ def rebase(t: Any, value: Tensor) -> None:
     t._born = -1
 
 
+def part_of(t: Tensor, key: Any) -> Tensor:
+    """The view `t[key]` by integers and slices, without a node."""
+    op = OPS["getitem"]
+    inner = (t._array, key)
+    found = general(op, inner) if isinstance(t._array, Layer) else run_raw(op, inner, t._elem.host)
+    return dispatch.wrap_like(t, found, t, (op, (key,), None, True))
+
+
 def inside_function(t: Any) -> None:
     """Note of a view that it was made inside an autograd.Function: how its history follows a write is for nobody to know."""
     if t._how is not None:

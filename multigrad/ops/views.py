@@ -59,7 +59,7 @@ def _complex(xp: Any, re: Any, im: Any) -> Any:
 
 
 linear("read_slices(x, /, part)", forward=read_slices, doc="Return the part of `x` that a view shows, given by the steps to it.", chapter="kernels",
-       x=lambda xp, g, part, x_shape: xp.copy_slices(xp.zeros(x_shape, dtype=g.dtype, device=xp.device_of(g)), g, part))
+       x=lambda xp, g, part, x_shape, x_dtype: xp.copy_slices(xp.zeros(x_shape, dtype=x_dtype, device=xp.device_of(g)), g, part))
 
 
 def copy_slices_x_vjp(xp: Any, g: Any, value_shape: tuple[int, ...], value_dtype: Any, part: Part) -> Any:

@@ -100,6 +100,10 @@ EAGER: dict[str, tuple[Any, ...]] = {
     "spatial.transform.Rotation.__mul__": (lambda q, p: (Rotation.from_quat(q) * Rotation.from_quat(p)).as_quat(), Q, drawn(4, seed=1)),
     "spatial.transform.Rotation.magnitude": (lambda q: Rotation.from_quat(q).magnitude(), drawn(2, 4)),
     "spatial.transform.Rotation.mean": (lambda q: Rotation.from_quat(q).mean().as_quat(), drawn(2, 4)),
+    "spatial.transform.Rotation.inv": (lambda q: Rotation.from_quat(q).inv().as_quat(), drawn(2, 4)),
+    "signal.hilbert": (signal.hilbert, V),
+    "signal.resample": (lambda x: signal.resample(x, 4), V),
+    "stats.lmoment": (stats.lmoment, V),
     "spatial.transform.RigidTransform": (lambda t: RigidTransform.from_translation(t).as_matrix(), P),
     "constants.lambda2nu": (scipy.constants.lambda2nu, V),
 }

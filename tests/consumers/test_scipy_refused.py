@@ -22,7 +22,6 @@ import scipy.spatial.distance as distance
 import scipy.special as special
 import scipy.stats as stats
 from consumer_checks import drawn, flat, values
-from scipy.spatial.transform import Rotation
 
 import multigrad as mg
 from multigrad.errors import GradientError
@@ -55,15 +54,11 @@ CONVERTING: dict[str, tuple[Any, ...]] = {
     "stats.f_oneway": (lambda x, y: tuple(stats.f_oneway(x, y)), V, W),
 }
 
-# Written in terms of the standard, but for arrays that may be written to after their use. PyTorch refuses the first three as well.
+# Written in terms of the standard, but for arrays that may be written to after their use. PyTorch refuses them as well.
 WRITING: dict[str, tuple[Any, ...]] = {
     "special.logsumexp with b": (lambda x, b: special.logsumexp(x, axis=1, b=b), X, Y),
     "stats.boxcox_llf": (lambda x: stats.boxcox_llf(1.5, x), V),
     "integrate.romb": (integrate.romb, drawn(5)),
-    "signal.hilbert": (signal.hilbert, V),
-    "signal.resample": (lambda x: signal.resample(x, 4), V),
-    "stats.lmoment": (stats.lmoment, V),
-    "spatial.transform.Rotation.inv": (lambda q: Rotation.from_quat(q).inv().as_quat(), drawn(2, 4)),
 }
 
 
@@ -97,7 +92,7 @@ def test_functions_that_write(name: str, backend: str) -> None:
     function, *args = WRITING[name]
     same(function(*(mg.tensor(a, backend=backend) for a in args)), function(*args))
     given = [mg.tensor(a, backend=backend, requires_grad=True) for a in args]
-    refused(function, given, "writing through a view is not supported yet|has been modified by an inplace operation")
+    refused(function, given, "has been modified by an inplace operation")
 
 
 def test_no_array_of_objects_comes_out() -> None:

@@ -118,10 +118,44 @@ def _getitem(x: Any, key: Any, _: Any) -> Any:
     return np.asarray(x[key], dtype=object)
 
 
+def _read_slices(x: Any, part: Any, _: Any) -> Any:
+    """The steps of the conformance suite's samples."""
+    for name, arguments, number in part:
+        if name == "getitem":
+            x = x[arguments[0]]
+        elif name == "flip":
+            x = x[::-1]
+        elif name == "unstack":
+            x = np.moveaxis(x, arguments[0], 0)[number]
+        elif name in ("real", "imag"):
+            x = linalg.each(lambda z, name=name: getattr(mp.mpmathify(z), name), x)
+        else:
+            x = {"matrix_transpose": np.transpose, "permute_dims": np.transpose, "reshape": lambda x, shape, copy: x.reshape(shape),
+                 "expand_dims": np.expand_dims}[name](x, *arguments)
+    return np.asarray(x, dtype=object)
+
+
+def _copy_slices(x: Any, value: Any, part: Any, _: Any) -> Any:
+    if part and part[-1][0] in ("real", "imag"):
+        *before, (name, _, _) = part
+        inner = _read_slices(x, before, None)
+        other = _read_slices(inner, ((("imag" if name == "real" else "real"), (), None),), None)
+        re, im = (value, other) if name == "real" else (other, value)
+        value, part = re + im * mp.j, before
+    if part and part[0][0] == "real":  # then an index
+        inner = _copy_slices(_read_slices(x, part[:1], None), value, part[1:], None)
+        return inner + _read_slices(x, (("imag", (), None),), None) * mp.j
+    places = _read_slices(np.arange(x.size).reshape(x.shape), part, None)
+    found = x.copy().reshape(-1)
+    found[places.astype(int).reshape(-1)] = value.reshape(-1)
+    return found.reshape(x.shape)
+
+
 OWN: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("asarray", "astype", "refuse", "to_device"), _same),
     "clip": _clip, "var": _var, "std": _std, "linspace": _linspace, "full": _full,
     "full_like": lambda x, value, dtype, device, _: _full(x.shape, value, dtype, device, _),
     "scatter_add": _scatter_add, "unindex": _unindex, "getitem": _getitem, "setitem": _setitem,
+    "read_slices": _read_slices, "copy_slices": _copy_slices,
     "difference_of_squares": lambda x1, x2, _: x1 * x1 - x2 * x2,
 }  # fmt: skip

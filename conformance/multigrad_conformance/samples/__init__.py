@@ -10,14 +10,14 @@ from multigrad.backends.raw import resolve
 from multigrad.registry import OPS
 
 from ..sample import Draw, Sample
-from . import creation, decompositions, elementwise, fft, linalg, manipulation, statistical
+from . import creation, decompositions, elementwise, fft, linalg, manipulation, statistical, views
 
 
 @cache
 def generators() -> dict[str, Any]:
     """The generator of samples of each operation that has one."""
     table: dict[str, Any] = {}
-    for chapter in (elementwise, statistical, manipulation, creation, fft, decompositions, linalg):
+    for chapter in (elementwise, statistical, manipulation, creation, fft, decompositions, linalg, views):
         table |= chapter.samples()
     for name, target in hooks.load_samples().items():
         table.setdefault(name, target)
