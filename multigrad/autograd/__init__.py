@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from ..engine.grad_mode import is_grad_enabled
 from ..engine.gradients import backward, grad
-from . import anomaly_mode, function, functional, graph
+from . import anomaly_mode, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
@@ -22,6 +23,7 @@ __all__ = [
     "function",
     "functional",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",

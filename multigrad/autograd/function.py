@@ -36,10 +36,10 @@ class FunctionMeta(type):
     _backward_cls: type[BackwardCFunction]
     _signature: tuple[Callable[..., Any], inspect.Signature] | None
 
-    def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
         cls._signature = None
-        super().__init__(name, bases, attributes)
+        super().__init__(name, bases, attrs)
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
@@ -171,16 +171,16 @@ def _refuse(*_: Any) -> NoReturn:
 _REFUSE = Pullback(OP, (), _refuse, (), False, False, ())
 
 
-def once_differentiable(function: F) -> F:
+def once_differentiable(fn: F) -> F:
     """Decorate a backward that is not to be differentiated itself: it is not recorded, and differentiating its result raises."""
 
-    @functools.wraps(function)
+    @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         own = ctx if isinstance(ctx, BackwardCFunction) else None
         mode = grad_mode._variable() if own is None else mode_in_backward(own._run, own._level)
         records = mode.get()
         with switched_off(mode):
-            outputs = function(ctx, *args, **kwargs)
+            outputs = fn(ctx, *args, **kwargs)
         wanted = [x._node for x in args if isinstance(x, Tensor) and x._node is not None] if records else []
         if wanted and own is not None:
             wanted += own._next

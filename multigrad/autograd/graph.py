@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -32,8 +32,30 @@ __all__ = [
 _disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
 
 
-class Node(ABC):  # noqa: B024 - not to be derived from
-    """What `grad_fn` is: a recorded operation, or the ctx of a Function. For isinstance."""
+class Node(ABC):
+    """What `grad_fn` is: a recorded operation, or the ctx of a Function. For isinstance, and to say what all of them have."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """`SinBackward` for the node of `sin`, `<Function>Backward` for that of a Function, `AccumulateGrad` for that of a leaf."""
+
+    @property
+    @abstractmethod
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The nodes that made the operands, each with the number of its output; (None, 0) for a constant."""
+
+    @property
+    @abstractmethod
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes about this node."""
+
+    @abstractmethod
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`."""
+
+    @abstractmethod
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces `grad_outputs`."""
 
 
 Node.register(_Node)

@@ -60,12 +60,13 @@ class _Mode:
         variable, mode = self._outer.pop()
         variable.set(mode)
 
-    def _clone(self) -> _Mode:
+    def clone(self) -> _Mode:
+        """Another context manager like this one."""
         return type(self)()
 
     def __call__(self, function: F) -> F:
         """Decorate: the body of `function` runs in this mode, at each resume if it is a generator or a coroutine."""
-        clone = self._clone
+        clone = self.clone
         if inspect.isclass(function):
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
                           "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
@@ -167,7 +168,7 @@ class inference_mode(_Mode):
         self.mode = not self.enabled and is_grad_enabled()
         super().__enter__()
 
-    def _clone(self) -> _Mode:
+    def clone(self) -> _Mode:
         return type(self)(self.enabled)
 
 
@@ -198,6 +199,5 @@ class set_grad_enabled(_Mode):
             variable.set(mode)
         return super().__call__(function)
 
-    def _clone(self) -> _Mode:
-        clone = type(self)(self.mode)
-        return clone
+    def clone(self) -> _Mode:
+        return type(self)(self.mode)

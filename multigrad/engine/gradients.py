@@ -123,7 +123,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     grad_tensors  a sequence of the same length: arrays or Tensors of the shapes of `tensors`, or None
     retain_graph  keep what was saved, for another pass; default: the value of `create_graph`
     create_graph  record the pass itself, so that it can be differentiated again
-    inputs        accumulate only into these Tensors (which need not be leaves)
+    inputs        accumulate only into these Tensors (which need not be leaves): one, a sequence, or a dictionary
 
     As torch.autograd.backward. Raises RuntimeError where that does.
     """
@@ -178,7 +178,7 @@ def _node_of(t: Tensor | GradientEdge) -> Node | None:
 def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     if inputs is None:
         return None
-    found = _sequence(inputs)
+    found = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
     if not found:
         raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
     for t in found:

@@ -70,16 +70,16 @@ class Node:
         """A dictionary for the user's own notes about this node."""
         return extra(self).metadata
 
-    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`.
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`.
 
         `grad_inputs` has one entry for each of `next_functions`, None for a constant.
         """
-        return RemovableHandle(extra(self).posthooks, hook)
+        return RemovableHandle(extra(self).posthooks, fn)
 
-    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before this node runs; a tuple that it returns replaces `grad_outputs`."""
-        return RemovableHandle(extra(self).prehooks, hook)
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; a tuple that it returns replaces `grad_outputs`."""
+        return RemovableHandle(extra(self).prehooks, fn)
 
     def _sequence_nr(self) -> int:
         return self.seq

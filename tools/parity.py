@@ -1,0 +1,342 @@
+"""Write docs/parity.md: what torch.autograd promises, and the test that shows it of multigrad, or the reason why it has no meaning here.
+
+    python tools/parity.py --write      write the table from the files in tools/parity/
+    python tools/parity.py --check      exit with 1 if the table is not what they say, a row is wrong, or PyTorch has names that they lack
+
+features.toml has a row for each numbered feature of the documents of torch.autograd, names_*.toml one for each public name and
+parameter of its modules: `key = [texts]`, where a text is the path of a test below tests/ (`test_backward.py::TestGrad::test_unused`),
+or one of these:
+
+    open: transformations    waits for forward mode and batching; tests beside it show what is there already
+    open: profiler           waits for the profiler
+    none: <reason>           has no meaning here
+    see: <module>.<name>     the same object under another name
+
+A parameter is written as in a call: `backward(inputs=None)`, `gradcheck(*, eps=1e-06)`. Public is what PyTorch's modules name in
+`__all__` or define or import from PyTorch itself without an underscore; of a class, what it does not inherit from another one in the
+table. The constructors and members of the profiler's classes are left to the profiler. Where PyTorch is installed, --check compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import importlib
+import inspect
+import sys
+import tomllib
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "tools" / "parity"
+TABLE = ROOT / "docs" / "parity.md"
+TESTS = ROOT / "tests"
+
+VERSION = "2.13"  # of PyTorch, whose names these are
+OPEN = {"transformations": "forward mode and batching, which are to come (the transformations issue)",
+        "profiler": "the profiler, which is to come (the profiler issue)"}
+PROFILER = ("autograd.profiler", "autograd.profiler_util")
+MODULES = ("autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "autograd.function", "autograd.gradcheck",
+           "autograd.grad_mode", "autograd.anomaly_mode", "autograd.variable", *PROFILER)
+
+
+@dataclass
+class Row:
+    """key: of the feature or name; says: the feature in a few words; the rest as described above."""
+
+    key: str
+    says: str = ""
+    tests: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    none: list[str] = field(default_factory=list)
+    see: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        kind, colon, rest = text.partition(": ")
+        if kind in ("open", "none", "see") and colon:
+            getattr(self, kind).append(rest.strip())
+        else:
+            self.tests.append(text)
+
+    @property
+    def here(self) -> bool:
+        """Whether multigrad has it."""
+        return bool(self.tests or self.see)
+
+
+@dataclass
+class Data:
+    """features: by the letter of the section, its title and rows; names: rows by module; more: our own parameters; unlike: names whose
+    signature cannot be compared. Both with the reason."""
+
+    features: dict[str, tuple[str, list[Row]]]
+    names: dict[str, list[Row]]
+    more: dict[str, str]
+    unlike: dict[str, str]
+
+    def rows(self) -> Iterator[Row]:
+        for _, rows in self.features.values():
+            yield from rows
+        for rows in self.names.values():
+            yield from rows
+
+    def named(self) -> dict[str, Row]:
+        """The rows of names by their whole path."""
+        return {f"{module}.{row.key}": row for module, rows in self.names.items() for row in rows}
+
+
+def row(key: str, texts: list[str], says: str = "") -> Row:
+    made = Row(key, says)
+    for text in texts:
+        made.add(text)
+    return made
+
+
+def read() -> Data:
+    features = {}
+    for letter, section in tomllib.loads((DATA / "features.toml").read_text()).items():
+        title = section.pop("title")
+        features[letter] = title, [row(key, texts[1:], texts[0]) for key, texts in section.items()]
+    names: dict[str, list[Row]] = {}
+    more: dict[str, str] = {}
+    unlike: dict[str, str] = {}
+    for path in sorted(DATA.glob("names_*.toml")):
+        for module, section in tomllib.loads(path.read_text()).items():
+            if module == "more":
+                more |= section
+            elif module == "unlike":
+                unlike |= section
+            else:
+                names[module] = [row(key, texts) for key, texts in section.items()]
+    order = {module: i for i, module in enumerate((*MODULES, "Tensor"))}
+    return Data(features, dict(sorted(names.items(), key=lambda item: order[item[0]])), more, unlike)
+
+
+# -- what may be wrong with a row
+
+@cache
+def tests_of(path: Path) -> dict[str, str]:
+    """The tests of a file, `test_x` or `TestY::test_x`, each with the comment behind its first line."""
+    source = path.read_text()
+    lines = source.splitlines()
+    found: dict[str, str] = {}
+
+    def collect(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+                collect(node.body, f"{prefix}{node.name}::")
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
+                found[prefix + node.name] = lines[node.lineno - 1].partition("  # ")[2]
+
+    collect(ast.parse(source).body, "")
+    return found
+
+
+def exists(test: str) -> bool:
+    file, _, name = test.partition("::")
+    path = TESTS / file
+    return path.is_file() and name in tests_of(path)
+
+
+def problems(data: Data) -> list[str]:
+    """What is wrong with the rows themselves."""
+    found = []
+    named = data.named()
+    for r in data.rows():
+        if not (r.tests or r.open or r.none or r.see):
+            found.append(f"{r.key}: an empty row")
+        found += [f"{r.key}: there is no test {test}" for test in r.tests if not exists(test)]
+        found += [f"{r.key}: {kind!r} is no open issue; there are {', '.join(OPEN)}" for kind in r.open if kind not in OPEN]
+        found += [f"{r.key}: a reason of a few words is wanted, not {reason!r}" for reason in r.none if len(reason.split()) < 3]
+        found += [f"{r.key}: {other} has no test" for other in r.see if other not in named or not named[other].tests]
+        if r.none and (r.here or r.open):
+            found.append(f"{r.key}: what has no meaning here has no test and waits for nothing")
+    for key in (*data.more, *data.unlike):
+        if key.partition("(")[0] not in named:
+            found.append(f"{key}: a parameter of an unknown name")
+    return found
+
+
+# -- what PyTorch has
+
+def torch_names() -> dict[str, list[str]]:
+    """The public names and parameters of PyTorch's modules, as the keys of the data."""
+    modules = {name: importlib.import_module(f"torch.{name}") for name in MODULES}
+    importlib.import_module("torch.autograd.profiler_legacy")
+    objects = {name: _public(module) for name, module in modules.items()}
+    homes = {f"torch.{name}" for name in MODULES}
+    found: dict[str, list[str]] = {}
+    seen: set[int] = set()
+    for name, module in modules.items():
+        keys = found[name] = []
+        listed: list[type] = []
+        for key, obj in objects[name].items():
+            home = getattr(obj, "__module__", None)
+            alias = home in homes and home != f"torch.{name}" and key in objects[home.removeprefix("torch.")]
+            if key not in getattr(module, "__all__", ()) and (alias or id(obj) in seen):
+                continue
+            seen.add(id(obj))
+            keys.append(key)
+            if alias or name in PROFILER or not str(home).startswith("torch.") or not callable(obj):
+                continue
+            if inspect.isclass(obj) and (home == f"torch.{name}" or home == "torch.utils.hooks"):
+                keys += _parameters(key, obj)
+                keys += _members(key, obj, listed)
+                listed.append(obj)
+            elif inspect.isfunction(obj) and home == f"torch.{name}":
+                keys += _parameters(key, obj)
+    return found
+
+
+def _public(module: Any) -> dict[str, Any]:
+    """What a module names in `__all__`, in that order, and then what else it has of PyTorch's."""
+    found = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
+    for name in sorted(dir(module)):
+        obj = getattr(module, name)
+        if name.startswith("_") or name in found or getattr(typing, name, None) is obj:
+            continue
+        if isinstance(obj, types.ModuleType):
+            if obj.__name__ == f"{module.__name__}.{name}":
+                found[name] = obj
+        elif isinstance(obj, typing.TypeVar):
+            continue
+        elif name.isupper() or str(getattr(obj, "__module__", None) or type(obj).__module__).partition(".")[0] == "torch" or _of_torch(obj):
+            found[name] = obj
+    return found
+
+
+def _of_torch(obj: Any) -> bool:
+    """Whether this is a function of PyTorch's C++ part."""
+    if not isinstance(obj, types.BuiltinFunctionType):
+        return False
+    return str(getattr(obj.__self__, "__name__", obj.__self__)).startswith(("torch", "PyCapsule"))
+
+
+def _members(name: str, cls: type, listed: list[type]) -> list[str]:
+    """The public members of a class that it has neither from Python nor from a class listed before, with the parameters of its methods."""
+    keys = []
+    for member in sorted(dir(cls)):
+        static = inspect.getattr_static(cls, member, None)
+        plain = [base for base in cls.__mro__ if base.__module__ == "builtins"]
+        if member.startswith("_") or any(hasattr(base, member) for base in plain):
+            continue
+        if any(inspect.getattr_static(other, member, None) is static for other in listed):
+            continue
+        keys.append(f"{name}.{member}")
+        if callable(getattr(cls, member)):
+            keys += _parameters(f"{name}.{member}", getattr(cls, member), bound=not isinstance(static, types.FunctionType))
+    return keys
+
+
+def _parameters(name: str, obj: Any, bound: bool = True) -> list[str]:
+    try:
+        parameters = list(inspect.signature(obj).parameters.values())
+    except (TypeError, ValueError):  # of C++, or of the metaclass's own making
+        return []
+    return [f"{name}({shown(p)})" for p in parameters[0 if bound else 1:]]
+
+
+def shown(p: inspect.Parameter) -> str:
+    """A parameter as it is written in a key."""
+    star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**", p.KEYWORD_ONLY: "*, "}.get(p.kind, "")
+    return f"{star}{p.name}" + ("" if p.default is p.empty else f"={p.default!r}")
+
+
+def compare(data: Data) -> list[str]:
+    """What PyTorch has and the data lack, and the other way round; nothing where that version is not installed."""
+    try:
+        if not importlib.import_module("torch").__version__.startswith(VERSION):
+            return []
+    except ImportError:
+        return []
+    theirs = torch_names()
+    found = []
+    for module, keys in theirs.items():
+        ours = [r.key for r in data.names.get(module, [])]
+        found += [f"{module}: PyTorch has {key}, which the table lacks" for key in keys if key not in ours]
+        found += [f"{module}: the table has {key}, which PyTorch lacks" for key in ours if key not in keys]
+        for name in dict.fromkeys(key.partition("(")[0] for key in keys):
+            mine, its = ([k for k in some if k.partition("(")[0] == name and "(" in k] for some in (ours, keys))
+            if sorted(mine) == sorted(its) and mine != its:
+                found.append(f"{module}: the parameters of {name} are in another order")
+    return found
+
+
+# -- the table
+
+HEAD = """\
+<!-- Generated by `python tools/parity.py --write` from the files in tools/parity/. Do not edit. -->
+
+# torch.autograd, row by row
+
+What the documents of `torch.autograd` promise, and every public name and parameter of PyTorch 2.13's modules, each with the tests that
+show it of multigrad, or the reason why it has no meaning here. Tests are named below `tests/`; those in `parity/` run one program
+through multigrad on NumPy, JAX and array_api_strict, and through PyTorch where it is installed. Where multigrad differs from PyTorch on
+purpose is told in [differences.md](differences.md).
+
+"""
+
+
+def render(data: Data) -> str:
+    count = sum(1 for _ in data.rows())
+    here = sum(bool(r.here) for r in data.rows())
+    waiting = sum(bool(r.open and not r.here) for r in data.rows())
+    out = [HEAD, f"{count} rows: {here} are shown by tests, {waiting} are to come, {count - here - waiting} have no meaning here.\n",
+           "\n## Features of the documents\n"]
+    for letter, (title, rows) in data.features.items():
+        out += [f"\n### {letter}. {title}\n", "\n| | | shown by |\n|---|---|---|\n"]
+        out += [f"| {r.key} | {_cell(r.says)} | {_why(r)} |\n" for r in rows]
+    out.append("\n## Names and parameters\n")
+    for module, rows in data.names.items():
+        out += [f"\n### torch.{module}\n", "\n| | shown by |\n|---|---|\n"]
+        out += [f"| `{_cell(r.key)}` | {_why(r)} |\n" for r in rows]
+    out += ["\n## What multigrad has besides\n", "\n| parameter | |\n|---|---|\n"]
+    out += [f"| `{_cell(key)}` | {_cell(why)} |\n" for key, why in data.more.items()]
+    out += ["\n## Signatures that are not compared\n", "\n| name | |\n|---|---|\n"]
+    out += [f"| `{_cell(key)}` | {_cell(why)} |\n" for key, why in data.unlike.items()]
+    return "".join(out)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _why(r: Row) -> str:
+    parts = [f"`{test}`" for test in r.tests]
+    parts += [f"as `torch.{other}`" for other in r.see]
+    parts += [f"to come: {OPEN[kind]}" if not r.tests else f"the rest to come: {OPEN[kind]}" for kind in r.open]
+    parts += [f"no meaning here: {_cell(reason)}" for reason in r.none]
+    return "; ".join(parts) if r.open or r.none else ", ".join(parts)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="docs/parity.md: torch.autograd, row by row.")
+    todo = parser.add_mutually_exclusive_group(required=True)
+    todo.add_argument("--write", action="store_true", help="write docs/parity.md")
+    todo.add_argument("--check", action="store_true", help="exit with 1 if it is stale")
+    options = parser.parse_args()
+    data = read()
+    wrong = [*problems(data), *compare(data)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    text = render(data)
+    if options.write:
+        TABLE.write_text(text)
+        return int(bool(wrong))
+    before = TABLE.read_text() if TABLE.exists() else ""
+    names = "docs/parity.md", "as tools/parity/ has it"
+    changes = list(difflib.unified_diff(before.splitlines(), text.splitlines(), *names, lineterm="", n=0))
+    if changes:
+        print("\n".join(changes[:40]))
+        print(f"docs/parity.md is stale, {len(changes)} lines differ: python tools/parity.py --write")
+    return int(bool(wrong or changes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
