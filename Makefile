@@ -6,13 +6,14 @@
 #   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
+#   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make conformance-table    run the conformance suite and write the table of operations by backends into its README
 #   make test-precision       every derivative rule against the same derivative in 60 digits; the table goes to docs/precision.md
 #   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
+.PHONY: help demo test test-all test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -102,6 +103,21 @@ tests: $(READY)
 test-standard: $(READY)
 	@$(if $(ARRAY_API_TESTS),$(PY) -m pip install --quiet -r "$(ARRAY_API_TESTS)/requirements.txt")
 	@ARRAY_API_TESTS="$(ARRAY_API_TESTS)" $(PY) tools/standard.py $(ARGS)
+
+# -- the same programs through PyTorch, which lies beside the environment so that nothing else meets it.
+#    (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL may name an index with builds for the CPU only, which are smaller.)
+
+TORCH := $(VENV)/torch
+
+test-parity: $(READY) $(TORCH)/.ready
+	@echo "== parity with PyTorch"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests/parity tests/test_tutorial.py -m "not slow"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PY) tools/parity.py --check
+
+$(TORCH)/.ready: $(READY)
+	@echo "== torch==2.13.0 into $(TORCH)"
+	@$(PY) -m pip install --quiet --upgrade --target "$(TORCH)" torch==2.13.0
+	@touch $@
 
 # -- the long level
 

@@ -78,6 +78,10 @@ class Tensor(Leaving):
         if tuple(array.shape) != tuple(self.shape) or array.dtype != self.dtype:
             raise RuntimeError(f"data of shape {tuple(array.shape)} and dtype {array.dtype} cannot replace that of a Tensor of shape "
                                f"{tuple(self.shape)} and dtype {self.dtype}")
+        if self._born is not None:  # a view no more
+            self._base = wrap_at(self, array)  # type: ignore[misc]
+            self._base._cell = self._cell
+            self._how = None  # type: ignore[misc]
         self._array = array
 
     @property
@@ -151,6 +155,8 @@ class Tensor(Leaving):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return self. Raises for dtypes that are not floating."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         self._check()
         if not requires_grad:
             self.requires_grad = False
