@@ -132,7 +132,7 @@ def _key(key: Any, host: Host) -> Any:
 
 
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
-    if views.same_place(value, self, key):
+    if isinstance(value, Tensor) and value._how is not None and views.same_place(value, self, key):
         inplace.touch(self, value)
         return
     op = OPS["setitem"]

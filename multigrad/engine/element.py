@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
+from .level import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,8 +35,8 @@ on_first_use: Callable[[], None] = _not_yet
 class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
-    __slots__ = ("_bound", "backend", "constant", "dense", "device", "elements", "mutable", "name", "order", "own", "place", "scalars", "shared",
-                 "write", "xp")
+    __slots__ = ("_bound", "backend", "constant", "dense", "device", "elements", "fixed", "mutable", "name", "order", "own", "place", "scalars",
+                 "shared", "write", "xp")
 
     def __init__(self, backend: Backend) -> None:
         on_first_use()
@@ -45,6 +46,7 @@ class Host:
         self.xp: Any = RawNamespace(backend)
         self.scalars = backend.scalar_types
         self.mutable = backend.capabilities.mutable
+        self.fixed = (Layer, *self.scalars)  # whose values are replaced, whatever the arrays are
         self.elements: dict[Any, Element] = {}
         self.dense: Callable[..., Any] = backend.kernel("dense") if self.mutable else _always
         self.order: Callable[..., Any] = backend.kernel("order")

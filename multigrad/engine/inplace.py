@@ -15,7 +15,7 @@ from ..errors import GradientError
 from ..registry import Op
 from .dispatch import accepts, innermost, is_basic_key, recording_at
 from .element import SCALARS, Element
-from .graph import AccumulateGrad, flat_cells, last_write, tick
+from .graph import AccumulateGrad, Node, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
 from .level import Layer
 from .tensor import LayeredTensor, Tensor, View, element_of, wrap_at
@@ -63,7 +63,7 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
-    if not in_memory(t) or (t._how is not None and overlaps(t)):
+    if isinstance(t._array, t._elem.host.fixed) if t._how is None else not in_memory(t) or overlaps(t):
         return None
     found = []
     for x in others:
@@ -81,9 +81,10 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
 
 def _allow(t: Tensor, recording: bool, others: bool, name: str) -> bool:
     """Refuse what PyTorch refuses. Returns whether the write is to be recorded; `others`: some operand has a history."""
-    t._check()
-    if t._how is not None:
-        return refuse(t, recording, others)
+    if t._born is not None:
+        t._check()
+        if t._how is not None:
+            return refuse(t, recording, others)
     if recording and type(t._node) is AccumulateGrad:
         raise GradientError(LEAF if name == "setitem" else "a leaf Variable that requires grad is being used in an in-place operation.")
     return recording and (others or t._node is not None)
@@ -156,7 +157,8 @@ def _take_over(t: Tensor, result: Tensor) -> None:
     node = result._node
     assert node is not None
     node.cells = _replaced(node.cells, result._cell, t._cell)
-    move_retained(t._node, node)
+    if type(t._node) is not Node:
+        move_retained(t._node, node)
     t._node = node
     _written(t)
     node.seq = tick()  # it saw the memory as it is after this write

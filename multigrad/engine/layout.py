@@ -38,7 +38,7 @@ def _ascend(t: Any, through_detached: bool) -> tuple[Any, Part]:
 def in_memory(t: Any) -> bool:
     """Whether writing to the array of `t` changes the memory: not all that the standard allows to be a view is one in every library."""
     host: Host = t._elem.host
-    if not host.mutable or isinstance(t._array, (Layer, *host.scalars)):
+    if not host.mutable or isinstance(t._array, host.fixed):
         return False
     if t._how is None:
         return True

@@ -20,7 +20,7 @@ from .dispatch import general, recording_at, run_raw
 from .graph import AccumulateGrad, Extra, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps
 from .level import Layer
-from .tensor import How, Tensor
+from .tensor import Tensor
 
 
 def refresh(t: Any) -> None:
@@ -129,7 +129,7 @@ def write(t: Any, value: Any, name: str) -> None:
     host = t._elem.host
     if t._how is not None and overlaps(t):
         raise RuntimeError(f"{name}: {REFERS}")
-    shown = in_memory(t) and not isinstance(value, Layer)
+    shown = (not isinstance(t._array, host.fixed) and host.mutable if t._how is None else in_memory(t)) and not isinstance(value, Layer)
     if shown:
         try:
             t._array = host.write(host.xp, t._array, value)
@@ -191,9 +191,8 @@ def inside_function(t: Any) -> None:
 
 
 def same_place(value: Any, t: Tensor, key: Any) -> bool:
-    """Whether `t[key] = value` writes what stands there: as Python does at the end of `t[key] += other`."""
-    how: How | None = getattr(value, "_how", None)
-    return how is not None and value._base is t and how[0].name == "getitem" and how[1][0] is key
+    """Whether `t[key] = value`, a view, writes what stands there: as Python does at the end of `t[key] += other`."""
+    return value._base is t and value._how[0].name == "getitem" and value._how[1][0] is key
 
 
 tensor._refresh = refresh
