@@ -232,6 +232,8 @@ def itself(top: Tensor) -> How:
 def shows(op: Op, values: Sequence[Any]) -> bool | str:
     """What the output of `op` shows of the memory of the first of these arguments (see Op.view)."""
     found: bool | str = op.view(*values) if callable(op.view) else op.view
+    if found == "layout" and "copy" in op.roles and values[positions(op)["copy"]]:
+        return False
     return found
 
 

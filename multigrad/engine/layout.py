@@ -56,7 +56,7 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
             return True
         try:
             x._elem.host.xp.reshape(array, reshaped.shape, copy=False)
-        except (ValueError, AttributeError):  # AttributeError: of NumPy before 2.1
+        except (ValueError, AttributeError):  # AttributeError: of array_api_strict
             return False
         return True
     root, part = memory(x)

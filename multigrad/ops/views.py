@@ -32,22 +32,32 @@ def read_slices(xp: Any, x: Any, part: Part) -> Any:
 
 
 def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
-    """Go down to the part as far as each step can be undone: indexing by setitem, real and imag by the other one, any others at once."""
-    if not part:
-        return value
-    name, arguments, _ = part[0]
-    if name in ("real", "imag"):
-        inner = copy_slices(xp, getattr(xp, name)(x), value, part[1:])
-        return _complex(xp, inner, xp.imag(x)) if name == "real" else _complex(xp, xp.real(x), inner)
-    if name == "getitem":
-        inner = copy_slices(xp, x[arguments[0]], value, part[1:]) if len(part) > 1 else value
-        return xp.setitem(x, arguments[0], inner)
-    n = next((i for i, step in enumerate(part) if step[0] in ("real", "imag")), len(part))
-    numbers = xp.reshape(xp.arange(prod(x.shape), device=xp.device_of(x)), x.shape)
-    places = xp.reshape(read_slices(xp, numbers, part[:n]), (-1,))
-    flat = xp.reshape(x, (-1,))
-    inner = copy_slices(xp, read_slices(xp, x, part[:n]), value, part[n:]) if n < len(part) else value
-    return xp.reshape(xp.setitem(flat, places, xp.reshape(inner, (-1,))), x.shape)
+    """Go down to the part and up again: indexing is undone by setitem, real and imag by the other one, other steps several at once."""
+    passed = []
+    i = 0
+    while i < len(part):
+        name, arguments, _ = part[i]
+        until = i + 1
+        key: Any = arguments[0] if name == "getitem" else name
+        if name not in ("getitem", "real", "imag"):
+            until = next((k for k in range(i, len(part)) if part[k][0] in ("real", "imag")), len(part))
+            key = part[i:until]
+        passed.append((name, key, x))
+        if until < len(part):
+            x = read_slices(xp, x, part[i:until])
+        i = until
+    for name, key, x in reversed(passed):
+        if name == "getitem":
+            value = xp.setitem(x, key, value)
+        elif name == "real":
+            value = _complex(xp, value, xp.imag(x))
+        elif name == "imag":
+            value = _complex(xp, xp.real(x), value)
+        else:
+            numbers = xp.reshape(xp.arange(prod(x.shape), device=xp.device_of(x)), x.shape)
+            places = xp.reshape(read_slices(xp, numbers, key), (-1,))
+            value = xp.reshape(xp.setitem(xp.reshape(x, (-1,)), places, xp.reshape(value, (-1,))), x.shape)
+    return value
 
 
 def _complex(xp: Any, re: Any, im: Any) -> Any:
