@@ -1,4 +1,8 @@
-"""Tensor's operators and methods, generated from the table; the function of each operation, which the namespaces share."""
+"""The operators and methods of Tensor and the other layers, generated from the table; the function of each operation.
+
+All layers share them by their common base, Surface. Only in-place forms differ: Tensor has its own, of layers that are never written the
+result takes the place of the value.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 from .engine import convert, dispatch, element, fast, grad_mode, inplace, views
 from .engine.element import Host
 from .engine.level import Layer
+from .engine.surface import Surface
 from .engine.tensor import Tensor
 from .registry import OPS, Op
 
@@ -44,13 +49,14 @@ class _Lazy:
     def __get__(self, obj: Any, cls: Any) -> Any:
         function = self.make()
         function.__name__ = function.__qualname__ = self.name
-        if Tensor.__dict__.get(self.name) is self:
-            setattr(Tensor, self.name, function)
+        for owner in (Tensor, Surface):
+            if owner.__dict__.get(self.name) is self:
+                setattr(owner, self.name, function)
         return function if obj is None else function.__get__(obj, cls)
 
 
 def install(op: Op) -> None:
-    """Give Tensor the operators and the method of an operation."""
+    """Give all layers the operators and the method of an operation."""
     global _fast_getitem
     if op.name == "getitem":
         _fast_getitem = fast.make_function(op, key_is_plain=True)
@@ -59,13 +65,14 @@ def install(op: Op) -> None:
     name = op.name
     if "." in name or op.chapter in _NO_METHOD or not op.roles or next(iter(op.roles.values())) != "array" or hasattr(Layer, name):
         return
-    if name in Tensor.__dict__ and name not in _installed:
+    if name not in _installed and hasattr(Tensor, name):
         return
     _installed.add(name)
-    setattr(Tensor, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
+    setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
     if op.kind == "elementwise" or op.chapter == "elementwise":
         twin = name + "_"
         setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
+        setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
 
 
 def _twin(op: Op, name: str) -> Callable[..., Any]:
@@ -81,12 +88,23 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
     return method
 
 
+def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The in-place form of a function for layers that are never written: the result takes the place of the value."""
+
+    def method(self: Any, *others: Any, **options: Any) -> Any:
+        result = function(self, *others, **options)
+        return result if result is NotImplemented else self._become(result, name)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
 def _install_operator(op: Op) -> None:
     stem = op.operator
-    setattr(Tensor, f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True)))
+    setattr(Surface, f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True)))
     if stem not in _REFLECTED:
         return
-    setattr(Tensor, f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
+    setattr(Surface, f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
     direct = inplace.DIRECT[stem]
     function = fast.make_function(op, operator=True)
 
@@ -99,6 +117,7 @@ def _install_operator(op: Op) -> None:
 
     augmented.__name__ = augmented.__qualname__ = f"__i{stem}__"
     setattr(Tensor, augmented.__name__, augmented)
+    setattr(Surface, augmented.__name__, _replacing(function, augmented.__name__))
 
 
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
@@ -139,6 +158,13 @@ def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
     inplace.set_item(op, function_of(op), self, _key(key, self._elem.host), value)
 
 
+def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
+    if type(value) is type(self) and value._how is not None and views.same_place(value, self, key):
+        return
+    inplace._check_value(self, value, recording=False)
+    self._become(function_of(OPS["setitem"])(self, _key(key, self._elem.host), value), "setitem")
+
+
 def _transposed(self: Tensor) -> Tensor:
     """The transpose of a matrix; for other dimensions use mT or permute_dims, as in the standard."""
     if self.ndim != 2:
@@ -155,7 +181,7 @@ def _matrix_transposed(self: Tensor) -> Tensor:
 
 def _zero(self: Tensor) -> Tensor:
     """Set every element to zero, in place."""
-    _setitem(self, Ellipsis, False if self._elem.bool else 0)
+    self[...] = False if self._elem.bool else 0
     return self
 
 
@@ -164,7 +190,7 @@ def _copy(self: Tensor, other: Any) -> Tensor:
     value = convert.asarray(other, backend=self._elem.host.name)
     if value._elem is not self._elem and (self._elem.complex or not value._elem.complex):
         value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
-    _setitem(self, Ellipsis, value)
+    self[...] = value
     return self
 
 
@@ -192,8 +218,9 @@ def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _METHODS = {
-    "__getitem__": _getitem, "__setitem__": _setitem, "T": property(_transposed), "mT": property(_matrix_transposed),
+    "__getitem__": _getitem, "__setitem__": _setitem_replacing, "T": property(_transposed), "mT": property(_matrix_transposed),
     "reshape": _reshape, "permute_dims": _permute_dims, "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
 }
 for _name, _method in _METHODS.items():
-    setattr(Tensor, _name, _method)
+    setattr(Surface, _name, _method)
+Tensor.__setitem__ = _setitem  # type: ignore[assignment]

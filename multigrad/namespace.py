@@ -11,6 +11,7 @@ from typing import Any
 from . import inspection, methods, registry
 from .engine import convert, dispatch, element, fast, rules
 from .engine.element import Host
+from .engine.leaving import Leaving
 from .engine.level import Layer
 from .engine.tensor import Tensor, wrap_new
 from .methods import function_of
@@ -214,6 +215,8 @@ def _unwrapped(x: Any) -> Any:
             x._check()
             if x._node is not None:
                 raise TypeError("a function that takes no gradient got a Tensor that requires grad; detach() it first")
+        elif isinstance(x, Leaving) and x._elem.floating:
+            x._refuse("a function that takes no gradient", "a Python scalar")
         return dispatch.innermost(x)
     return x
 

@@ -44,13 +44,13 @@ def cube(xp: Any, x: Any) -> Any:
 
 def test_a_right_operation_passes_everything(declared: Any) -> None:
     right = case(declared("elementwise", "suite.right(x, /)", forward=cube, x=lambda xp, x: 3 * x * x))
-    for check in (checks.forward, checks.vjp, checks.jvp, checks.second):
+    for check in (checks.forward, checks.vjp, checks.jvp, checks.dual, checks.second, checks.nested):
         check(right)
 
 
 def test_a_wrong_vjp(declared: Any) -> None:
     wrong = declared("elementwise", "suite.wrong(x, /)", forward=cube, x=lambda xp, x: 3 * x)
-    for check in (checks.vjp, checks.jvp, checks.second):
+    for check in (checks.vjp, checks.jvp, checks.dual, checks.second):
         with pytest.raises(AssertionError, match="differences|tangent|derivative"):
             check(case(wrong))
 
@@ -58,8 +58,9 @@ def test_a_wrong_vjp(declared: Any) -> None:
 def test_a_wrong_jvp(declared: Any) -> None:
     wrong = declared("define", "suite.jvp(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x)
     checks.vjp(case(wrong))
-    with pytest.raises(AssertionError, match="tangent 0"):
-        checks.jvp(case(wrong))
+    for check in (checks.jvp, checks.dual):
+        with pytest.raises(AssertionError, match="tangent 0"):
+            check(case(wrong))
 
 
 def test_a_rule_that_hides_its_argument_from_the_second_derivative(declared: Any) -> None:
@@ -70,6 +71,8 @@ def test_a_rule_that_hides_its_argument_from_the_second_derivative(declared: Any
     checks.vjp(case(wrong))
     with pytest.raises(AssertionError, match="second derivative"):
         checks.second(case(wrong))
+    with pytest.raises(AssertionError, match="the derivative of gradient x"):
+        checks.nested(case(wrong))
 
 
 def test_the_other_convention_of_complex_gradients(declared: Any) -> None:

@@ -179,12 +179,12 @@ def test_once_differentiable_across_levels(xp):
 
 
 def test_other_layers_are_refused():
-    class Dual(Layer):
+    class Batched(Layer):
         _level = 3
         _array = np.ones(1)
 
-    with pytest.raises(NotImplementedError, match="cannot apply an autograd.Function under Dual yet"):
-        Cube.apply(Dual())
+    with pytest.raises(NotImplementedError, match="cannot apply an autograd.Function under Batched yet"):
+        Cube.apply(Batched())
 
 
 def test_mark_dirty_where_levels_meet():

@@ -7,7 +7,7 @@ features.toml has a row for each numbered feature of the documents of torch.auto
 parameter of its modules: `key = [texts]`, where a text is the path of a test below tests/ (`test_backward.py::TestGrad::test_unused`),
 or one of these:
 
-    open: transformations    waits for forward mode and batching; tests beside it show what is there already
+    open: transformations    waits for batching; tests beside it show what is there already
     open: profiler           waits for the profiler
     none: <reason>           has no meaning here
     see: <module>.<name>     the same object under another name
@@ -40,7 +40,7 @@ TABLE = ROOT / "docs" / "parity.md"
 TESTS = ROOT / "tests"
 
 VERSION = "2.13"  # of PyTorch, whose names these are
-OPEN = {"transformations": "forward mode and batching, which are to come (the transformations issue)",
+OPEN = {"transformations": "batching, which is to come (the transformations issue)",
         "profiler": "the profiler, which is to come (the profiler issue)"}
 PROFILER = ("autograd.profiler", "autograd.profiler_util")
 MODULES = ("autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "autograd.function", "autograd.gradcheck",

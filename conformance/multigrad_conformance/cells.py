@@ -96,7 +96,7 @@ def _of_operation(backend: Backend, op: Op) -> Iterator[Cell]:
         for sample in samples:
             for check, run in _checks(backend, op, sample):
                 if not (single and check in ("conversion",)):
-                    yield _cell(backend, op, check, sample, run, single)
+                    yield _cell(backend, op, check, sample, run, single, short=check != "nested")
         if samples:
             for check, sample, run in _derived(op, samples[0]):
                 if not (single and check == "promotion"):
@@ -108,12 +108,12 @@ def _of_operation(backend: Backend, op: Op) -> Iterator[Cell]:
             yield _cell(backend, op, check, sample, run, False, variant)
 
 
-def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single: bool, variant: str = "") -> Cell:
+def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single: bool, variant: str = "", short: bool = True) -> Cell:
     def execute(target: Target) -> None:
         run(checks.Case(target, op, sample))
 
     needs = frozenset(({"complex"} if sample.complex else set()) | ({sample.needs} if sample.needs else set()))
-    return Cell(backend.name, op.name, check, sample.label, execute, bool(sample.short), single, variant, needs)
+    return Cell(backend.name, op.name, check, sample.label, execute, short and bool(sample.short), single, variant, needs)
 
 
 def _differentiable(op: Op, sample: Sample) -> bool:
@@ -132,7 +132,9 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
         known["vjp"] = checks.vjp
         if op.kind != "composite":
             known["jvp"] = checks.jvp
+        known["dual"] = checks.dual
         known["second"] = checks.second
+        known["nested"] = checks.nested
     if op.name in backend.functions and op.forward is not None:
         known["override"] = checks.override
     yield from ((check, run) for check, run in known.items() if sample.checks is None or check in sample.checks)

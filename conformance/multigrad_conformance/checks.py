@@ -192,6 +192,50 @@ def jvp(case: Case) -> None:
     assert abs(left - right) <= tolerance * scale * sample.tolerance, f"Re<g, jvp(t)> = {left}, but Re<vjp(g), t> = {right}"
 
 
+def dual(case: Case) -> None:
+    """Duals carry the tangents of finite differences through the operation, as the function that users call, composite ones too."""
+    target, _, sample = case
+    problem = case.problem
+    raws, tangents = [target.raw(x) for x in problem.leaves()], [target.raw(t) for t in problem.tangents]
+    with np.errstate(all="ignore"):
+        outs, moved = mg.func.jvp(_function(case), tuple(raws), tuple(tangents))
+    for i, (m, y, expected) in enumerate(zip(moved, outs, problem.wide.difference_tangents, strict=True)):
+        assert target.is_raw(m), f"tangent {i} is of {type(m).__name__}"
+        assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
+        assert_close(target.numpy(m), expected, f"tangent {i}", DIFFERENCE, sample.tolerance, _narrowest(problem))
+    _assert_unchanged(target, list(zip([*raws, *tangents], [*problem.leaves(), *problem.tangents], strict=True)))
+
+
+def nested(case: Case) -> None:
+    """Forward mode over the gradients, against differences of these."""
+    target, _, sample = case
+    problem = case.problem
+    raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
+    cotangents = tuple(target.raw(g) for g in problem.cotangents)
+
+    def gradients(*xs: Any) -> Any:
+        return mg.func.vjp(_function(case), *xs)[1](cotangents)
+
+    with np.errstate(all="ignore"):
+        _, found = mg.func.jvp(gradients, tuple(raws), tuple(tangents))
+    for i, (s, raw, expected) in enumerate(zip(found, raws, problem.wide.difference_second, strict=True)):
+        what = f"the derivative of gradient {_name(problem, i)}"
+        assert_gradient(target, s, raw, what)
+        assert_close(target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem))
+
+
+def _function(case: Case) -> Callable[..., Any]:
+    """The operation as a function of the arrays to differentiate by, that returns its floating outputs."""
+    target, op, _ = case
+    values = [target.raw(v) for v in case.problem.values]
+
+    def function(*xs: Any) -> Any:
+        out = case.problem.finished(target.bound, call(op, target.function(op), case.problem.replaced(xs, values)))
+        return tuple(y for y in _tuple(out) if y.dtype in _floating(target))
+
+    return function
+
+
 def _as_array(target: Target, value: Any, ans: Any) -> Any:
     """A Python scalar reaches a rule as a 0-d array of the result's dtype."""
     return target.host.constant(target.xp, value, ans.dtype, target.host.device(target.xp, ans)) if type(value) in (int, float) else value
@@ -287,6 +331,7 @@ def derived(case: Case) -> None:
         vjp(case)
         if case.op.kind != "composite":
             jvp(case)
+        dual(case)
 
 
 def empty(case: Case) -> None:

@@ -10,6 +10,8 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import zip_longest
 from typing import Any, NoReturn, TypeVar
 
 from ..engine import grad_mode
@@ -22,6 +24,9 @@ from ..engine.level import Layer
 from ..engine.rules import Pullback
 from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
 from ..errors import GradientError
+from ..layers.custom import apply_dual
+from ..layers.custom import replaced as _replaced
+from ..layers.dual import Dual
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -96,7 +101,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Return the tangent of each output, given that of each argument. For forward mode."""
+        """Return the tangent of each output, given that of each argument. For forward mode.
+
+        What `save_for_forward` kept is in `ctx.saved_tensors`. The tangent of an array that has none is zeros, or None after
+        `set_materialize_grads(False)`; that of what is no array is None. For an output that has no tangent return None.
+        """
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     @staticmethod
@@ -214,7 +223,9 @@ def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
 
 def _apply(cls: type[Function], flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     """Apply `cls` to its arguments, the last ones by `names`."""
-    top = _top(cls, flat)
+    top = _top(flat)
+    if isinstance(top, Dual):
+        return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names))[0]
     ctx = cls._backward_cls()
     ctx._begin(flat, top)
     if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
@@ -233,11 +244,7 @@ def _apply_levels(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[An
         for x in flat:
             y = _one_in(x, top)
             inner.append(_twin(y) if isinstance(y, Tensor) and any(y is z for z in inner) else y)  # so that each can be told from the others
-        top_in = _top(cls, inner)
-        ctx_in = cls._backward_cls()
-        ctx_in._begin(inner, top_in)
-        needs_in = tuple(a or b for a, b in zip(ctx_in.needs_input_grad, needs, strict=True))
-        found, returned, state = _apply_levels(cls, ctx_in, inner, names, top_in, needs_in)
+        found, returned, state = _apply_inside(cls, inner, names, needs)
         results = found if isinstance(found, tuple) else (found,)
         lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
@@ -251,6 +258,17 @@ def _apply_levels(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[An
         ctx.needs_input_grad = own
     state = dict(ctx.__dict__)
     return (*ctx._finish(output, flat, top), state)
+
+
+def _apply_inside(cls: type[Function], inner: Sequence[Any], names: tuple[str, ...],
+                  needs: tuple[bool, ...] = ()) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Apply `cls` to the values of arguments one level further in. Returns what `_apply_levels` does."""
+    top = _top(inner)
+    if isinstance(top, Dual):
+        return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs))
+    ctx = cls._backward_cls()
+    ctx._begin(inner, top)
+    return _apply_levels(cls, ctx, inner, names, top, tuple(a or b for a, b in zip_longest(ctx.needs_input_grad, needs, fillvalue=False)))
 
 
 def _run_forward(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
@@ -271,16 +289,16 @@ def _run_forward(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[Any
         mode.set(before)
 
 
-def _top(cls: type[Function], flat: Sequence[Any]) -> Tensor | None:
+def _top(flat: Sequence[Any]) -> Any:
+    """The argument of the highest level: a Tensor, a Dual, or None."""
     top: Layer | None = None
     for x in flat:
         if isinstance(x, Layer) and (top is None or x._level > top._level):
             top = x
         if isinstance(x, Tensor):
             x._check()
-    if top is not None and not isinstance(top, Tensor):
-        raise NotImplementedError(f"{cls.__name__}: multigrad cannot apply an autograd.Function under {type(top).__name__} yet; its jvp and vmap "
-                                  "wait for forward mode and batching")
+    if top is not None and not isinstance(top, (Tensor, Dual)):
+        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {type(top).__name__} yet")
     return top
 
 
@@ -306,9 +324,3 @@ def _twin(t: Tensor) -> Tensor:
     found._cell = t._cell
     found._node = t._node
     return found
-
-
-def _replaced(value: Any, known: dict[int, Any]) -> Any:
-    if type(value) is tuple or type(value) is list:
-        return type(value)(_replaced(x, known) for x in value)
-    return known.get(id(value), value) if is_array(value) else value

@@ -18,8 +18,10 @@ from ..engine.convert import _to_numpy as to_numpy
 from ..engine.dispatch import innermost
 from ..engine.gradients import grad
 from ..engine.graph import CustomNode, Node, Pick
-from ..engine.tensor import Tensor, wrap
+from ..engine.level import Layer, transformation
+from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap, wrap_new
 from ..errors import BackendError, GradientError, MultigradError
+from ..layers.dual import Dual
 
 if TYPE_CHECKING:
     from random import Random
@@ -51,8 +53,11 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
     fast_mode             compare random projections, v @ J @ u, instead of whole Jacobians; the seed is fixed
     masked                accepted for PyTorch's sake: it concerns sparse arrays, which the standard does not have
 
-    check_batched_grad, check_batched_forward_grad, check_forward_ad need transformations that multigrad does not have yet, and raise
-    NotImplementedError. Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose elements share memory.
+    check_forward_ad      whether tangents are compared with the differences, too; the function then gets Duals in the place of Tensors
+    check_backward_ad     whether gradients are
+
+    check_batched_grad and check_batched_forward_grad need batching, which multigrad does not have yet, and raise NotImplementedError.
+    Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose elements share memory.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -60,8 +65,8 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    _refuse(check_forward_ad=check_forward_ad, check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad)
-    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes)
+    _refuse(check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad)
+    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, check_backward_ad, check_forward_ad)
     try:
         return _check(func, _tuple(inputs), settings, fast_mode, check_undefined_grad)
     except GradcheckError:
@@ -87,7 +92,7 @@ def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps:
         raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
     if check_batched_grad and not check_rev_over_rev:
         raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
-    _refuse(check_fwd_over_rev=check_fwd_over_rev, check_batched_grad=check_batched_grad)
+    _refuse(check_batched_grad=check_batched_grad)
     arguments = _tuple(inputs)
     if grad_outputs is None:
         source = _random()
@@ -95,21 +100,25 @@ def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps:
     else:
         given = _tuple(grad_outputs)
 
+    checked = [isinstance(x, Tensor) and x.requires_grad for x in arguments + given]
+
     def gradients(*args: Any) -> tuple[Tensor, ...]:
+        if any(isinstance(x, Dual) for x in args):  # Tensors over them, to differentiate by
+            args = tuple(wrap_new(x if isinstance(x, Dual) else x.array).requires_grad_() if c else x for x, c in zip(args, checked, strict=True))
         args, cotangents = args[:len(arguments)], args[len(arguments):]
         outputs = _differentiable(_outputs(func(*args)))
         found = grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True) if outputs else ()
         return tuple(g for g in found if g is not None)
 
     return gradcheck(gradients, arguments + given, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
-                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode, masked=masked)
+                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_forward_ad=check_fwd_over_rev,
+                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
 
 
 def _refuse(**modes: bool) -> None:
     for name, wanted in modes.items():
         if wanted:
-            needs = "batching" if "batched" in name else "forward mode"
-            raise NotImplementedError(f"{name}=True needs {needs}, which multigrad does not have yet; leave it out to check the backward pass")
+            raise NotImplementedError(f"{name}=True needs batching, which multigrad does not have yet; leave it out to check without")
 
 
 class Settings(NamedTuple):
@@ -118,6 +127,8 @@ class Settings(NamedTuple):
     rtol: float
     nondet_tol: float
     check_grad_dtypes: bool
+    backward: bool
+    forward: bool
 
 
 # -- what is checked
@@ -130,10 +141,10 @@ def _checked(inputs: Sequence[Any]) -> list[Tensor]:
     return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
 
 
-def _outputs(x: Any) -> tuple[Tensor, ...]:
+def _outputs(x: Any) -> tuple[Any, ...]:
     found = _tuple(x)
     for i, t in enumerate(found):
-        if not isinstance(t, Tensor):
+        if not isinstance(t, Layer):
             raise TypeError(f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must return a Tensor or a tuple of Tensors")
     return found
 
@@ -175,7 +186,7 @@ def _check(func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bo
     else:
         compare(_Problem(func, inputs, settings, "", complex_ones))
     outputs = _differentiable(outputs)
-    if outputs:
+    if outputs and settings.backward:
         _check_proportional(outputs, inputs)
         if undefined:
             _check_undefined(func, inputs)
@@ -198,24 +209,25 @@ class _Problem:
         self.outputs = [t for _, t in self.numbered]
         self.checked = _checked(inputs)
 
-    def mismatch(self, output: int, number: int, numerical: Any, analytical: Any) -> str:
+    def mismatch(self, output: int, number: int, numerical: Any, analytical: Any, forward: bool = False) -> str:
         prefix = ""
         if output in self.complex_ones:
             prefix = f"While considering the {'imaginary' if self.part == 'imag' else 'real'} part of complex outputs only, "
-        return (f"{prefix}Jacobian mismatch for output {output} with respect to input {number},\n"
+        return (f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output {output} with respect to input {number},\n"
                 f"numerical:{numerical!r}\nanalytical:{analytical!r}\n")
 
 
 # -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs, or wait for a device
 
-def _numbers(t: Tensor) -> Any:
-    """A copy of the values of `t` as a NumPy array."""
+def _numbers(t: Any) -> Any:
+    """A copy of the values of `t`, a layer or a raw array, as a NumPy array."""
     import numpy as np
 
+    elem, x = element_of(t), innermost(t)
     try:
-        return np.array(to_numpy(innermost(t), t._elem.host))
+        return np.array(to_numpy(x, elem.host))
     except (BackendError, RuntimeError):  # a device that NumPy cannot read
-        return np.asarray(t.tolist(), dtype=np.complex128 if t._elem.complex else np.float64)
+        return np.asarray(wrap(x).tolist(), dtype=np.complex128 if elem.complex else np.float64)
 
 
 def _like(t: Tensor, numbers: Any) -> Any:
@@ -256,21 +268,42 @@ def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
     return [((b - a) / (2 * eps)).reshape(-1) if t._elem.floating else None for t, a, b in zip(above, low, high, strict=True)]
 
 
-def _directional(p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None) -> list[Any]:
+def _directional(p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None, forward: bool = False) -> list[Any]:
     """The derivative of every output along `real`; for a complex `x`, 1j times that along `1j * imaginary` is added."""
-    eps = p.settings.eps
-    found = _difference(p, x, real * eps, where)
+    def derivative(v: Any) -> list[Any]:
+        return _tangents(p, x, v) if forward else _difference(p, x, v * p.settings.eps, where)
+
+    found = derivative(real)
     if x._elem.complex:
-        across = _difference(p, x, imaginary * (1j * eps), where)
+        across = derivative(imaginary * 1j)
         found = [None if a is None else a + 1j * b for a, b in zip(found, across, strict=True)]
     return found
 
 
-def _numerical(p: _Problem, x: Tensor) -> list[Any]:
-    """The Jacobians of every output with respect to `x`, by a difference for each element; None for outputs that are not floating."""
+def _tangents(p: _Problem, x: Tensor, v: Any) -> list[Any]:
+    """The tangents of every output along `v` at `x`, as vectors, in forward mode."""
     import numpy as np
 
-    rows = [_directional(p, x, e, e, tuple(int(k) for k in np.unravel_index(i, x.shape))) for i, e in enumerate(_basis(x))]
+    with transformation("gradcheck") as run:
+        dual = Dual._make(x.array, _like(x, v), run, run.own_level)
+        found = []
+        for t in _outputs(p.func(*(dual if y is x else y for y in p.inputs))):
+            t._check()
+            while isinstance(t, LayeredTensor) and t._run is run:
+                t = t._array
+            tangent = t._tangent if isinstance(t, Dual) and t._run is run else None
+            found.append(None if not element_of(t).floating else np.zeros(prod(t.shape)) if tangent is None else _numbers(tangent).reshape(-1))
+    return found
+
+
+def _numerical(p: _Problem, x: Tensor, forward: bool = False) -> list[Any]:
+    """The Jacobians of every output with respect to `x`, by a difference for each element, or in forward mode by a tangent.
+
+    None for outputs that are not floating.
+    """
+    import numpy as np
+
+    rows = [_directional(p, x, e, e, tuple(int(k) for k in np.unravel_index(i, x.shape)), forward) for i, e in enumerate(_basis(x))]
     return [np.asarray([row[i] for row in rows]).reshape(len(rows), prod(t.shape)) if t._elem.floating else None
             for i, t in enumerate(p.all_outputs)]
 
@@ -322,11 +355,17 @@ def _compare_jacobians(p: _Problem) -> None:
     numerical = [_numerical(p, x) for x in p.checked]
     if not p.outputs and any(n is not None and (n != 0).any() for row in numerical for n in row):
         raise GradcheckError(EXPECTED_ZERO)
-    for i, (number, out) in enumerate(p.numbered):
+    for i, (number, out) in enumerate(p.numbered if p.settings.backward else ()):
         for j, a in enumerate(_analytical(p, out, list(_basis(out)))):
             n = numerical[j][number]
             if not _close(a, n, p.settings):
                 raise GradcheckError(p.mismatch(i, j, n, a))
+    for j, x in enumerate(p.checked if p.settings.forward else ()):
+        tangents = _numerical(p, x, forward=True)
+        for i, (number, _) in enumerate(p.numbered):
+            n, a = numerical[j][number], tangents[number]
+            if not _close(a, n, p.settings):
+                raise GradcheckError(p.mismatch(i, j, n, a, forward=True))
 
 
 # -- comparing random projections: v @ J @ u
@@ -351,28 +390,32 @@ def _compare_projections(p: _Problem) -> None:
     real = [_direction(x, source) for x in p.checked]
     imaginary = [_direction(x, source) if x._elem.complex else None for x in p.checked]
     left = [_direction(t, source) for t in p.outputs]
-    analytical = [_analytical(p, out, [v]) for out, v in zip(p.outputs, left, strict=True)]
+    analytical = [_analytical(p, out, [v]) for out, v in zip(p.outputs, left, strict=True)] if p.settings.backward else []
     for j, (x, u, w) in enumerate(zip(p.checked, real, imaginary, strict=True)):
         along = _directional(p, x, u, w)
         if not p.outputs and any(n is not None and (abs(n) > p.settings.nondet_tol).any() for n in along):
             raise GradcheckError(EXPECTED_ZERO)
+        tangents = _directional(p, x, u, w, forward=True) if p.settings.forward else []
         for i, (v, (number, _)) in enumerate(zip(left, p.numbered, strict=True)):
             numerical = (v.reshape(-1) * along[number]).sum()
-            column = analytical[i][j][:, 0]
-            found = (column.real * u.reshape(-1)).sum()
-            total = u.sum() * v.sum()
-            if w is not None:
-                found = found + 1j * (column.imag * w.reshape(-1)).sum()
-                total += w.sum() * v.sum()
+            total = (u.sum() + (0 if w is None else w.sum())) * v.sum()
             # Every element may be off by atol, so their projection may be by the projection of a matrix of atol.
-            if not _close(found, numerical, p.settings._replace(atol=p.settings.atol * total)):
-                raise GradcheckError(p.mismatch(i, j, numerical.item(), found.item()) + _slowly(p, i, j))
+            settings = p.settings._replace(atol=p.settings.atol * total)
+            if p.settings.backward:
+                column = analytical[i][j][:, 0]
+                found = (column.real * u.reshape(-1)).sum()
+                if w is not None:
+                    found = found + 1j * (column.imag * w.reshape(-1)).sum()
+                if not _close(found, numerical, settings):
+                    raise GradcheckError(p.mismatch(i, j, numerical.item(), found.item()) + _slowly(p, i, j))
+            if tangents and not _close(found := (v.reshape(-1) * tangents[number]).sum(), numerical, settings):
+                raise GradcheckError(p.mismatch(i, j, numerical.item(), found.item(), forward=True) + _slowly(p, i, j, forward=True))
 
 
-def _slowly(p: _Problem, i: int, j: int) -> str:
+def _slowly(p: _Problem, i: int, j: int, forward: bool = False) -> str:
     """Whole Jacobians, to say more about projections that differ."""
     number, out = p.numbered[i]
-    n, a = _numerical(p, p.checked[j])[number], _passes(p, out, _basis(out))[j]
+    n, a = _numerical(p, p.checked[j])[number], _numerical(p, p.checked[j], True)[number] if forward else _passes(p, out, _basis(out))[j]
     text = ("\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: they are projections on random "
             f"vectors. Below, the jacobians are computed in slow mode:\n\nNumerical:\n {n!r}\nAnalytical:\n{a!r}\n\n"
             f"The max per-element difference (slow mode) is: {abs(n - a).max()}.\n")

@@ -68,6 +68,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Make a new leaf Tensor with a copy of `data`. Arguments as for `asarray`; as torch.tensor, it has no history."""
     host = None if backend is None else host_named(backend)
+    while isinstance(data, Layer) and not isinstance(data, Tensor):  # a copy has no history, so no tangent either
+        data._check()
+        data = data._array
     t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
     t = wrap_new(t.detach()._array) if t._node is not None or t._born is not None else t
     return t.requires_grad_() if requires_grad else t

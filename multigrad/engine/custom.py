@@ -50,7 +50,7 @@ class FunctionCtx:
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep arrays for `jvp`. Without effect until multigrad has forward mode."""
+        """Keep arrays for `jvp`, which finds them in `saved_tensors`. To be called once, as `save_for_backward`."""
         for x in tensors:
             if x is not None and not is_array(x):
                 raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")

@@ -128,7 +128,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
         else:
             x = value
             edges.append(None)
-            cells.append(value._cell if isinstance(value, Tensor) else None)  # a constant of a lower level may be written, too
+            cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
             if role == "array" and type(x) not in SCALARS and x is not None:
                 pure = False
                 if isinstance(x, Layer):
@@ -152,7 +152,7 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
         if x._born is not None:
             x._check()
         return x._array, x._node, x._cell
-    return x, None, x._cell if isinstance(x, Tensor) else None
+    return x, None, x._cell if isinstance(x, Layer) else None
 
 
 def accepts(x: Any) -> bool:

@@ -26,6 +26,9 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
         raise GradientError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     outputs = [_stand_in(t, g) if isinstance(t, GradientEdge) else t for t, g in zip(outputs, grads, strict=True)]
     for i, t in enumerate(outputs):
+        if isinstance(t, Layer) and not isinstance(t, Tensor):
+            raise TypeError(f"element {i} of tensors is a {type(t).__name__}, whose derivatives are not those of one graph: take it apart first "
+                            "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
         if not isinstance(t, Tensor):
             raise TypeError(f"element {i} of tensors is of type {type(t).__name__}; expected a multigrad Tensor. "
                             "For raw arrays, use multigrad.func.grad.")
@@ -146,6 +149,10 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
                       "leak.", UserWarning, stacklevel=2)
     given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
     roots, top = _roots(outputs, given, create_graph)
+    for _, g in roots:
+        if isinstance(g, Layer) and g._level > top._level:
+            raise GradientError(f"backward() cannot accumulate a gradient that is a {type(g).__name__} of a running transformation; "
+                                "use multigrad.autograd.grad")
     p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
     if wanted is None:
         _refuse_outer(roots, top)
@@ -229,6 +236,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
     keep = create_graph if retain_graph is None else retain_graph
     p = Pass(top, keep, create_graph, {node: None for node in map(_node_of, wanted) if node is not None}, others=not only_inputs)
+    p.raw = p.raw and not any(isinstance(g, Layer) for _, g in roots)
     run_pass(roots, p)
     return tuple(_result(t, p, i, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
 
@@ -248,8 +256,8 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, allow_unused: bool, mater
         return None
     if isinstance(t, GradientEdge):
         t = p.like
-    if isinstance(g, Tensor) and g._level >= t._level:
-        return g
+    if isinstance(g, Layer) and g._level >= t._level:
+        return g  # type: ignore[return-value]
     if not isinstance(g, Layer):
         host = t._elem.host
         g = host.place(host.xp, g, innermost(t))

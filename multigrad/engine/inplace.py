@@ -145,11 +145,10 @@ def _rank(elem: Element) -> int:
 _SCALAR_RANK = {bool: 0, int: 1, float: 2, complex: 3}
 
 
-def _cast(t: Tensor, result: Tensor) -> Tensor:
+def _cast(t: Any, result: Any) -> Any:
     if _rank(result._elem) > _rank(t._elem) or result._elem.host is not t._elem.host:
         raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {t.dtype}")
-    cast: Tensor = t._elem.host.bound.astype(result, t.dtype)
-    return cast
+    return t._elem.host.bound.astype(result, t.dtype)
 
 
 def _take_over(t: Tensor, result: Tensor) -> None:

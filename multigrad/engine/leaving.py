@@ -1,4 +1,7 @@
-"""How values leave a Tensor: to NumPy, through DLPack, as Python scalars. Nothing that requires grad leaves silently."""
+"""What every layer is as an array, and how its values leave it: to NumPy, through DLPack, as Python scalars.
+
+Nothing that has a derivative leaves silently.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,64 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class Leaving(Surface):
-    """The part of Tensor that turns it into something else."""
+    """The part of Tensor, and of other layers, that describes the array and turns it into something else."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # NumPy's operators defer to ours
+    __array_priority__ = 1000.0
 
     if TYPE_CHECKING:
         _elem: Element
         _node: Node | None
 
-        @property
-        def shape(self) -> tuple[int, ...]: ...
-        @property
-        def size(self) -> int | None: ...
         def _check(self) -> None: ...
         def _look(self) -> None: ...
-        def _innermost(self) -> Any: ...
+
+    # What it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self._array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self._array.shape)
+
+    @property
+    def size(self) -> int | None:
+        """The number of elements, None where a dimension is unknown (None or nan)."""
+        found = 1
+        for n in self._array.shape:
+            if n is None or n != n:
+                return None
+            found *= n
+        return found
+
+    @property
+    def dtype(self) -> Any:
+        return self._elem.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device of the array; None where the library does not know it (a JAX tracer)."""
+        host = self._elem.host
+        return host.device(host.xp, self._innermost())
+
+    def _innermost(self) -> Any:
+        x = self._array
+        while isinstance(x, Layer):
+            x = x._array
+        return x
+
+    def clone(self) -> Any:
+        """A differentiable copy."""
+        return self.__array_namespace__().asarray(self, copy=True)
+
+    # How it leaves
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        """The differentiable Array API namespace of this Tensor's backend."""
+        """The differentiable Array API namespace of this array's backend."""
         if api_version is not None and api_version not in VERSIONS:
             raise ValueError(f"unsupported version of the Array API standard: {api_version!r}; supported are {', '.join(VERSIONS)}")
         return self._elem.host.bound

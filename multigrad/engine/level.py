@@ -18,17 +18,26 @@ class Layer:
     """Base of the array objects that stand for another array: Tensor, and the layers of the transformations.
 
     `_level` orders them; `_array` is the value one layer further in: a raw array or another layer. Operations on a
-    layer are carried out by its class's `_apply(op, values, level)`.
+    layer are carried out by its class's `_apply(op, values, top)`. `_cell` has the times of in-place writes to it.
     """
 
     __slots__ = ()
     _level: int
     _array: Any
+    _cell: list[int]
     _elem: Any
 
     @classmethod
     def _apply(cls, op: Any, values: tuple[Any, ...], top: Any) -> Any:
         raise NotImplementedError
+
+    def _check(self) -> None:
+        """Bring it up to date, if it is a view of what was written since. Raises where it must not be used any more."""
+        raise NotImplementedError
+
+    def _frozen(self) -> Any:
+        """What can be the value of another layer: itself, or, if writing to it exchanges its value, a layer of this value."""
+        return self
 
 
 class Run:
@@ -60,6 +69,10 @@ class Run:
     def tensor_level(self) -> int:
         return 3 * self.number + 1
 
+    @property
+    def dual_level(self) -> int:
+        return 3 * self.number + 2
+
 
 _numbers = count(1)
 _running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
@@ -77,3 +90,13 @@ def transformation(name: str) -> Iterator[Run]:
     finally:
         _running.reset(token)
         run.finished = True
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Run a rule of a layer: constants that it makes belong to no transformation, and so below whatever it computes with."""
+    token = _running.set(None)
+    try:
+        yield
+    finally:
+        _running.reset(token)

@@ -353,6 +353,8 @@ def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any])
             values[i] = type(values[i])(_zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True))
         elif argument in ruled:
             values[i] = _zero(xp, values[i]) if t is None else t
+        elif t is not None:
+            missing_rule(op, argument)()
     return _call_raw(op, xp, values)
 
 

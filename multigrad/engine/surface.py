@@ -1,4 +1,4 @@
-"""What type checkers are told about the operators and methods that `methods.py` installs on Tensor from the table."""
+"""The operators and methods that `methods.py` installs from the table, and what type checkers are told about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Surface(Layer):
-    """Base of Tensor. Empty at run time; a test compares the declarations with the table."""
+    """Base of Tensor and the other layers. A test compares the declarations with the table."""
 
     __slots__ = ()
 

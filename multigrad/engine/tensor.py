@@ -43,8 +43,6 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
-    __array_ufunc__ = None  # NumPy's operators defer to ours
-    __array_priority__ = 1000.0
     _level: int = 1
     _born: int | None = None
     _how: How | None = None
@@ -83,41 +81,6 @@ class Tensor(Leaving):
             self._base._cell = self._cell
             self._how = None  # type: ignore[misc]
         self._array = array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self._array.shape
-        return shape
-
-    @property
-    def ndim(self) -> int:
-        return len(self._array.shape)
-
-    @property
-    def size(self) -> int | None:
-        """The number of elements, None where a dimension is unknown (None or nan)."""
-        found = 1
-        for n in self._array.shape:
-            if n is None or n != n:
-                return None
-            found *= n
-        return found
-
-    @property
-    def dtype(self) -> Any:
-        return self._elem.dtype
-
-    @property
-    def device(self) -> Any:
-        """The device of the array; None where the library does not know it (a JAX tracer)."""
-        host = self._elem.host
-        return host.device(host.xp, self._innermost())
-
-    def _innermost(self) -> Any:
-        x = self._array
-        while isinstance(x, Layer):
-            x = x._array
-        return x
 
     @property
     def _version(self) -> int:
@@ -249,11 +212,6 @@ class Tensor(Leaving):
             self._node.enabled = False
         self._node = None
         return self
-
-    def clone(self) -> Tensor:
-        """A differentiable copy."""
-        copied: Tensor = self.__array_namespace__().asarray(self, copy=True)
-        return copied
 
     # Hooks
 
@@ -417,8 +375,7 @@ class LayeredTensor(Tensor):
         if self._born is not None and len(self._cell) != self._born:
             _refresh(self)
         if self._run.finished and isinstance(self._array, Layer) and not isinstance(self._array, Tensor):
-            raise LeakError(f"a Tensor that was made inside the transformation {self._run.name!r} was used after it had finished; "
-                            "return it from the function instead")
+            self._array._check()  # raises where that is a layer of a finished transformation
 
 
 def element_of(x: Any) -> Element:
@@ -453,6 +410,10 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
 def wrap_new(x: Any) -> Tensor:
     """A constant Tensor around `x` as a user makes it: of the innermost running transformation, else of the base level."""
     run = level.running()
-    if run is not None:
-        return LayeredTensor._make(x, run, run.tensor_level)
-    return wrap(x)
+    own = 1 if run is None else run.tensor_level
+    if isinstance(x, Layer):
+        if x._level > own:
+            raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
+                                "or use the functions of multigrad.func")
+        x = x._frozen()
+    return wrap(x) if run is None else LayeredTensor._make(x, run, own)

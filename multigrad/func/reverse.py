@@ -61,13 +61,11 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be nested
     dictionaries, lists and tuples, and the gradients have their structure. As jax.value_and_grad.
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums) if isinstance(argnums, (tuple, list)) else ()
-    if not numbers or not all(type(i) is int for i in numbers):
-        raise TypeError(f"grad: argnums must be an int or a tuple of ints, not {argnums!r}")
+    numbers = _numbers(argnums, "grad")
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        chosen = _chosen(numbers, len(args))
+        chosen = _chosen(numbers, len(args), "grad")
         with transformation("grad") as run:
             inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
             output, aux = _call(function, inputs, kwargs, has_aux, "grad", run)
@@ -103,20 +101,32 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
     return gradient
 
 
-def _chosen(numbers: tuple[int, ...], n: int) -> list[int]:
+def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums) if isinstance(argnums, (tuple, list)) else ()
+    if not numbers or not all(type(i) is int for i in numbers):
+        raise TypeError(f"{name}: argnums must be an int or a tuple of ints, not {argnums!r}")
+    return numbers
+
+
+def _chosen(numbers: tuple[int, ...], n: int, name: str) -> list[int]:
     for i in numbers:
         if not -n <= i < n:
-            raise ValueError(f"grad: argnums names argument {i}, but the function was called with {n} positional arguments")
+            raise ValueError(f"{name}: argnums names argument {i}, but the function was called with {n} positional arguments")
     return [i % n for i in numbers]
 
 
-def _input(x: Any, run: Run, name: str) -> LayeredTensor:
+def _checked_input(x: Any, name: str) -> Any:
+    """An argument to differentiate with respect to, if it can be one."""
     if type(x) in SCALARS:
         raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
     elem = element_of(x)
     if not elem.floating:
         raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients")
-    t = LayeredTensor._make(x, run, run.own_level)
+    return x._frozen() if isinstance(x, Layer) else x
+
+
+def _input(x: Any, run: Run, name: str) -> LayeredTensor:
+    t = LayeredTensor._make(_checked_input(x, name), run, run.own_level)
     t.requires_grad_()
     return t
 
@@ -128,12 +138,18 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
         output, aux = output
+    for t in tree.leaves(aux):
+        if isinstance(t, Layer):
+            t._check()
     return tree.replaced(lambda t: _peeled(t, run), output), aux
 
 
 def _peeled(t: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside the transformation: what the transformation itself differentiates."""
-    return t._array if isinstance(t, LayeredTensor) and t._run is run and t._level == run.tensor_level else t
+    if not isinstance(t, LayeredTensor) or t._run is not run or t._level != run.tensor_level:
+        return t
+    t._check()
+    return t._array
 
 
 def _own(t: Any, run: Run) -> bool:
@@ -146,7 +162,7 @@ def _own(t: Any, run: Run) -> bool:
 
 def _inner(t: Any, run: Run) -> Any:
     """What is left of a value when the transformation is over."""
-    while isinstance(t, LayeredTensor) and t._run is run:
+    while isinstance(t, Layer) and getattr(t, "_run", None) is run:
         t = t._array
     return t
 

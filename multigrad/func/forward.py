@@ -1,0 +1,189 @@
+"""Forward-mode transformations of functions: jvp, jacfwd, linearize.
+
+The function sees its arguments as Duals of a level of their own, so transformations nest without confusing each other's derivatives,
+over raw arrays, under `jax.jit`, and inside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from math import prod
+from typing import Any
+
+from ..engine.dispatch import innermost, is_array
+from ..engine.level import Layer, transformation
+from ..engine.tensor import element_of
+from ..errors import GradientError
+from ..layers.dual import Dual, check_tangent
+from . import tree
+from .reverse import Function, _call, _checked_input, _chosen, _numbers, _outside, _result, vjp
+
+
+def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
+    """The output of `function` at `primals`, and the derivative of it along `tangents`.
+
+    primals   a tuple of the positional arguments: arrays, Tensors, or nested dictionaries, lists and tuples of these, of floating dtypes
+    tangents  of the same structure, shapes and kinds
+    strict    raise where an output does not depend on the primals, whose tangent is zero otherwise
+    has_aux   `function` returns (output, aux), and aux is returned as a third value
+
+    Returns (output, tangent), both with the structure of the output; the tangents have its shapes and dtypes. As torch.func.jvp.
+    """
+    if not isinstance(primals, tuple):
+        raise TypeError(f"jvp: primals must be a tuple, so that function(*primals) is a call, not {type(primals).__name__}")
+    try:
+        given = list(tree.matched(primals, tangents))
+    except ValueError as error:
+        raise ValueError(f"jvp: tangents must have the structure of primals: {error}") from None
+    raw = not any(isinstance(x, Layer) for x in (*tree.leaves(primals), *given))
+    output, outs, moved, aux = _push(function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw)
+    if strict and any(t is None for t in moved):
+        raise GradientError("jvp: with strict=True every output must depend on the primals, but one does not")
+    found = iter(_result(_zeros(x) if t is None else t, raw) for x, t in zip(outs, moved, strict=True))
+    tangent = tree.replaced(lambda _: next(found), output)
+    return (output, tangent, aux) if has_aux else (output, tangent)
+
+
+def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chosen: Sequence[int], tangents: Sequence[Any], has_aux: bool,
+          name: str, raw: bool) -> tuple[Any, list[Any], list[Any], Any]:
+    """Call `function` on Duals with these tangents, one for each leaf of the chosen arguments, None for zero.
+
+    Returns its output as results are, the leaves of that one layer further in, their tangents (None for zero), and aux.
+    """
+    given = iter(tangents)
+    with transformation(name) as run:
+        def dual(x: Any) -> Dual:
+            x = _checked_input(x, name)
+            t = next(given)
+            return Dual._make(x, None if t is None else check_tangent(x, t, run.own_level, name), run, run.own_level)
+
+        inputs = [tree.replaced(dual, a) if i in chosen else a for i, a in enumerate(args)]
+        output, aux = _call(function, inputs, kwargs, has_aux, name, run)
+        outs, moved = [], []
+        for x in tree.leaves(output):
+            if not is_array(x):
+                raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
+                                f"{type(x).__name__}")
+            own = isinstance(x, Dual) and x._run is run
+            outs.append(x.array if own else x)
+            moved.append(x._tangent if own else None)
+    primals = iter(outs)
+    return tree.replaced(lambda _: _result(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
+
+
+def _zeros(x: Any, shape: tuple[int, ...] | None = None) -> Any:
+    host = element_of(x).host
+    if shape is not None:
+        return host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+    return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
+
+
+def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+           randomness: str = "error") -> Function:
+    """Return a function that computes the Jacobian of `function` in forward mode: a call of it for each element of the arguments.
+
+    argnums     which positional arguments to differentiate with respect to; for a sequence the Jacobians come as tuples
+    has_aux     `function` returns (output, aux); then (Jacobian, aux) is returned
+    chunk_size  how many columns to compute at once, at least 1, or None for all; without effect on the result
+    randomness  "error", "different" or "same", as in torch; without effect, since the columns are computed one by one
+
+    The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it has the structure of the argument,
+    with arrays of shape `m + n` for arrays of shape `n` there. Arguments and outputs must be real. As torch.func.jacfwd.
+    """
+    numbers = _numbers(argnums, "jacfwd")
+    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
+        raise ValueError(f"jacfwd: chunk_size must be an int above 0, or None, not {chunk_size!r}")
+    if randomness not in ("error", "different", "same"):
+        raise ValueError(f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}")
+
+    @wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = _chosen(numbers, len(args), "jacfwd")
+        raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
+        positions = sorted(set(chosen))
+        flat = [_checked_input(x, "jacfwd") for i in positions for x in tree.leaves(args[i])]
+        _real(flat, "jacfwd", "argument")
+        columns: list[list[list[Any]]] = [[] for _ in flat]
+        output = outs = aux = None
+        for k, e in [(k, e) for k, x in enumerate(flat) for e in _basis(x)] or [(-1, None)]:
+            seeds = [e if i == k else None for i in range(len(flat))]
+            output, outs, moved, aux = _push(function, args, kwargs, chosen, seeds, has_aux, "jacfwd", raw)
+            _real(outs, "jacfwd", "output")
+            if k >= 0:
+                columns[k].append(moved)
+        assert outs is not None
+        blocks = iter([_result(_block(out, [c[i] for c in columns[k]], x), raw) for i, out in enumerate(outs) for k, x in enumerate(flat)])
+
+        def arranged(_: Any) -> Any:
+            """The blocks of one output in the structure of the arguments."""
+            by_position = {i: tree.replaced(lambda _: next(blocks), args[i]) for i in positions}
+            return by_position[chosen[0]] if isinstance(argnums, int) else tuple(by_position[i] for i in chosen)
+
+        found = tree.replaced(arranged, output)
+        return (found, aux) if has_aux else found
+
+    return jacobian
+
+
+def _real(arrays: Sequence[Any], name: str, what: str) -> None:
+    for i, x in enumerate(arrays):
+        if element_of(x).complex:
+            raise GradientError(f"{name}: expected every {what} to be real, but number {i} is of dtype {x.dtype}")
+
+
+def _basis(x: Any) -> Iterator[Any]:
+    """The standard basis of the space of `x`, in the order of its elements: raw arrays of its shape and dtype."""
+    host = element_of(x).host
+    device = host.device(host.xp, innermost(x))
+    n = prod(x.shape)
+    places = host.xp.reshape(host.xp.arange(n, device=device), x.shape)
+    for k in range(n):
+        yield host.xp.astype(places == k, x.dtype)
+
+
+def _block(x: Any, columns: Sequence[Any], argument: Any) -> Any:
+    """The Jacobian of the output `x` with respect to one array of the arguments, of its columns (None for zero)."""
+    shape = (*x.shape, *argument.shape)
+    if all(c is None for c in columns):
+        return _zeros(x, shape)
+    columns = [_zeros(x) if c is None else c for c in columns]
+    host = element_of(x).host
+    xp = host.bound if any(isinstance(c, Layer) for c in columns) else host.xp
+    return xp.reshape(xp.stack(columns, axis=-1), shape)
+
+
+def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Run `function` once, and return its output with a function that takes tangents of `primals` to those of the output.
+
+    Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and returns that of the output; it may be called
+    several times, and does not call `function` again. What that has recorded stays in memory meanwhile. As torch.func.linearize.
+    """
+    output, pullback = vjp(function, *primals)
+    outs = list(tree.leaves(output))
+    smooth = [i for i, x in enumerate(outs) if element_of(x).floating]
+
+    def transposed(cotangents: list[Any]) -> Any:
+        given = dict(zip(smooth, cotangents, strict=True))
+        seeds = iter(given.get(i, x) for i, x in enumerate(outs))
+        return pullback(tree.replaced(lambda _: next(seeds), output))
+
+    # The pullback is linear in the cotangents, so its own pullback, wherever it is taken, is the pushforward.
+    _, transpose = vjp(transposed, [_zeros(outs[i]) for i in smooth])
+
+    def pushforward(*tangents: Any) -> Any:
+        try:
+            given = list(tree.matched(primals, tangents))
+        except ValueError as error:
+            raise ValueError(f"the pushforward of linearize takes tangents in the structure of the primals: {error}") from None
+        checked = [check_tangent(x, t, _ANY, "linearize") for x, t in zip(tree.leaves(primals), given, strict=True)]
+        moved = iter(checked)
+        found = dict(zip(smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True))
+        results = iter(found[i] if i in found else _zeros(x) for i, x in enumerate(outs))
+        return tree.replaced(lambda _: next(results), output)
+
+    return output, pushforward
+
+
+_ANY = 1 << 62
+"""Above every level."""

@@ -1,0 +1,235 @@
+"""Dual: an array with a tangent, the layer of forward mode.
+
+An operation on Duals is the same operation one layer further in, on the primals, and its jvp there, on the tangents. The tangent has the
+primal's shape and dtype; None stands for zero, and is all that integers and booleans have. For complex arrays it is the plain directional
+derivative, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine import layout, rules
+from ..engine.backward import strip
+from ..engine.dispatch import _bases as bases
+from ..engine.dispatch import _candidates as candidates
+from ..engine.dispatch import _named as named
+from ..engine.dispatch import _same_structure as same_structure
+from ..engine.dispatch import general, innermost, is_array, itself, plain_scalars, run_raw, shows
+from ..engine.element import SCALARS, Host, common_host, mixed
+from ..engine.level import Layer, Run, outside
+from ..engine.tensor import element_of, wrap
+from ..errors import GradientError
+from ..registry import Op
+from .immutable import Immutable
+
+_new = object.__new__
+
+
+class Dual(Immutable):
+    """A primal with a tangent. Made by `multigrad.func.jvp` and its kin, and by `multigrad.autograd.forward_ad.make_dual`.
+
+    Its operators and methods are those of Tensor. In place, primal and tangent are replaced: the array that it was made of is not written.
+    Of a level of forward_ad that was left only the primal remains; a Dual of another transformation raises once that has finished.
+    """
+
+    __slots__ = ("_tangent",)
+    _tangent: Any
+
+    @classmethod
+    def _make(cls, primal: Any, tangent: Any, run: Run, level: int) -> Dual:
+        x = _new(cls)
+        x._array = primal
+        x._tangent = tangent
+        x._elem = element_of(primal)
+        x._run = run
+        x._level = level
+        x._cell = []
+        x._born = x._how = None
+        return x
+
+    def _take(self, value: Any) -> None:
+        self._array, self._tangent = value._array, value._tangent
+
+    def _constant(self, x: Any) -> Dual:
+        return Dual._make(x, None, self._run, self._level)
+
+    @property
+    def _forgets(self) -> bool:
+        """Whether nothing but the primal remains of it once its run is over."""
+        return self._level == self._run.dual_level
+
+    def _outlived(self) -> None:
+        if not self._forgets:
+            super()._outlived()
+
+    @staticmethod
+    def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
+        if top._run.finished:
+            top._check()
+            return general(op, tuple(_without(v, top) for v in values))
+        inner, tangents = _taken_apart(op, values, top)
+        if any(isinstance(x, Layer) for x in candidates(op, inner)):
+            host: Host = top._elem.host
+            ans = general(op, tuple(inner))
+        else:
+            host = common_host(op.name, candidates(op, inner)) or top._elem.host
+            inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+            ans = run_raw(op, inner, host)
+        several = op.outputs != ()
+        outs: Sequence[Any] = tuple(ans) if several else (ans,)
+        moved: Sequence[Any] = (None,) * len(outs)
+        if op.kind != "nondifferentiable" and any(map(_moves, tangents)):
+            if not all(map(is_array, outs)):
+                raise TypeError(f"{op.name}: the result is none of the arrays of the backend {host.name!r}, so the tangent would be lost")
+            if any(element_of(x).floating for x in outs):
+                moved = pushed(op, host, inner, tangents, outs)
+        found = [Dual._make(x, t, top._run, top._level) if is_array(x) else x for x, t in zip(outs, moved, strict=True)]
+        _tie(op, values, found, top, several)
+        return named(op, same_structure(ans, found)) if several else found[0]
+
+    def detach(self) -> Any:
+        return super().detach() if not self._run.finished else self._left().detach()
+
+    def _left(self) -> Any:
+        """What remains after the level was left."""
+        self._check()
+        return self._array
+
+    def _refuse(self, what: str, fix: str) -> None:
+        if not self._run.finished:
+            super()._refuse(what, fix)
+        self._left()._refuse(what, fix)
+
+    def _cast(self, kind: type) -> Any:
+        self._check()
+        if self._tangent is not None and not self._run.finished:
+            warnings.warn(f"Converting a Dual with a tangent to a scalar by {kind.__name__}() drops the tangent. Consider using dual.detach() first.",
+                          UserWarning, stacklevel=3)
+        return kind(self._array)
+
+    def __repr__(self) -> str:
+        parts = [repr(self._array)]
+        if self._run.finished:
+            parts += [] if self._forgets else ["leaked"]
+        else:
+            self._check()
+            parts = [repr(self._array)] + ([] if self._tangent is None else [f"tangent={self._tangent!r}"])
+        return f"Dual({', '.join(parts)})"
+
+
+def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[list[Any], list[Any]]:
+    """The values of all parameters one layer further in, and the tangents of the array parameters."""
+    inner, tangents = [], []
+    for role, value in zip(op.roles.values(), values, strict=True):
+        if role == "arrays" or type(value) is tuple:
+            pairs = [_pair(v, top, op) for v in value]
+            x: Any = tuple(p for p, _ in pairs)
+            t: Any = tuple(t for _, t in pairs)
+        else:
+            x, t = _pair(value, top, op)
+        inner.append(x)
+        if role != "plain":
+            tangents.append(t if _moves(t) else None)
+    return inner, tangents
+
+
+def _pair(x: Any, top: Any, op: Op) -> tuple[Any, Any]:
+    if isinstance(x, Layer) and x._elem.host is not top._elem.host:
+        raise mixed(op.name, top._elem.host, x._elem.host)
+    if type(x) is not Dual or x._level != top._level:
+        return x, None
+    x._check()
+    return x._array, x._tangent
+
+
+def _without(x: Any, top: Any) -> Any:
+    """An argument with what remains of Duals of a level that was left."""
+    if type(x) is tuple or type(x) is list:
+        return type(x)(_without(v, top) for v in x)
+    return x._array if type(x) is Dual and x._level == top._level else x
+
+
+def _moves(t: Any) -> bool:
+    return any(map(_moves, t)) if type(t) is tuple else t is not None
+
+
+def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
+    if op.kind == "elementwise":  # to a rule, a Python scalar is a 0-d array of the result's dtype
+        device = host.device(host.xp, innermost(outs[0]))
+        values = [host.constant(host.xp, x, outs[0].dtype, device) if role == "array" and type(x) in SCALARS else x
+                  for role, x in zip(op.roles.values(), values, strict=True)]
+    xp = host.xp
+    layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
+    if layered:
+        xp = host.bound
+        values = [x if role == "plain" else _lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
+        tangents = [_lifted(t) for t in tangents]
+        outs = [_lifted(x) for x in outs]
+    with outside():
+        found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs))
+        moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
+    return [strip(t) for t in moved] if layered else moved
+
+
+def _layered(t: Any) -> bool:
+    return any(map(_layered, t)) if type(t) is tuple else isinstance(t, Layer)
+
+
+def _lifted(x: Any) -> Any:
+    """A raw array as a constant, so that a rule sees layers only."""
+    if type(x) is tuple:
+        return tuple(_lifted(v) for v in x)
+    return wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x
+
+
+def _conformed(xp: Any, t: Any, x: Any) -> Any:
+    """A tangent in the shape and the dtype of the result `x`; none, where that is not floating."""
+    if t is None or not element_of(x).floating:
+        return None
+    if t.dtype != x.dtype:
+        t = xp.astype(xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype)
+    return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
+
+
+def _tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
+    """Note of which argument the results are views."""
+    kind = shows(op, values)
+    if not kind:
+        return
+    if several:
+        pairs = bases(op, values, found, top)
+    elif kind != "layout" or not isinstance(values[0], Dual) or layout.allows(values[0], values[0], found[0]):
+        pairs = [(values[0], itself(top) if kind == "same" else (op, tuple(values[1:]), None, None))]
+    else:
+        return
+    for x, (base, how) in zip(found, pairs, strict=True):
+        if isinstance(base, Dual) and base._level == top._level:
+            x._on(base, how)
+
+
+def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
+    """The tangent that is given for `primal` to a level, in its dtype. Raises where there can be no such pair."""
+    for x in (primal, tangent):
+        if isinstance(x, Layer):
+            x._check()
+            if x._level >= level:
+                raise GradientError(f"{name}: an array of a transformation that began after this level cannot be made a Dual of it; "
+                                    "enter a level inside of that transformation")
+    elem, other = element_of(primal), element_of(tangent)
+    for what, e in (("primal", elem), ("tangent", other)):
+        if not e.floating:
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {e.dtype}")
+    if other.host is not elem.host:
+        raise mixed(name, elem.host, other.host)
+    if tuple(tangent.shape) != tuple(primal.shape):
+        raise GradientError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
+                            f"Tensor is of size {list(primal.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
+    if other is elem:
+        return tangent
+    if other.complex and not elem.complex:
+        raise GradientError(f"{name}: the tangent of a real array must be real: the primal is of {elem.dtype}, the tangent of {other.dtype}")
+    return (elem.host.bound if isinstance(tangent, Layer) else elem.host.xp).astype(tangent, elem.dtype)

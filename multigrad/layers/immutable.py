@@ -1,0 +1,171 @@
+"""Layers that are never written: an in-place operation puts a new value in the place of the old one, and views follow.
+
+A view knows its base and how it was made of it, as a Tensor does (see engine/views.py). A write goes to the root of the memory, by the
+operation copy_slices; every other view takes its value from its base anew when it is used next. No buffer is touched, so an array that
+came from outside stays what it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.dispatch import general
+from ..engine.graph import last_write, tick
+from ..engine.inplace import _cast as cast_to
+from ..engine.layout import memory, overlaps
+from ..engine.leaving import Leaving
+from ..engine.level import Run
+from ..engine.tensor import How, Tensor
+from ..engine.views import REFERS
+from ..errors import GradientError, LeakError
+from ..registry import OPS
+
+
+class Immutable(Leaving):
+    """Base of these layers. `_take` and `_constant` are theirs: what a value consists of is for them to know.
+
+    _run          the transformation that it belongs to
+    _cell         the times of in-place operations on its memory, shared by views
+    _base, _how   of which layer it is a view, and how it was made of it; of `_how` None: all of it, as a constant
+    _born         how many entries `_cell` had when the value was taken from the base; None: it is no view
+    """
+
+    __slots__ = ("__weakref__", "_array", "_base", "_born", "_cell", "_elem", "_how", "_level", "_run")
+    _node = None
+    _base: Immutable
+    _born: int | None
+    _how: How | None
+    _run: Run
+
+    __hash__ = object.__hash__
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError(f"a {type(self).__name__} is made by the transformation that it belongs to, not by calling the class")
+
+    def _take(self, value: Any) -> None:
+        """Take over the value of a layer of the same level."""
+        raise NotImplementedError
+
+    def _constant(self, x: Any) -> Any:
+        """A constant of this level around `x`."""
+        raise NotImplementedError
+
+    def _frozen(self) -> Any:
+        self._check()
+        x = self._constant(self._array)
+        x._take(self)
+        return x
+
+    def _on(self, base: Immutable, how: How | None) -> Any:
+        """This layer as a view of `base`."""
+        self._base, self._how, self._cell, self._born = base, how, base._cell, len(base._cell)
+        return self
+
+    # Whether it may be used, and is up to date
+
+    def _check(self) -> None:
+        if self._run.finished:
+            self._outlived()
+        elif self._born is not None and len(self._cell) != self._born:
+            self._refresh()
+
+    _look = _check
+
+    def _outlived(self) -> None:
+        """Raise: the transformation is over."""
+        raise LeakError(f"a {type(self).__name__} that was made inside the transformation {self._run.name!r} was used after it had finished; "
+                        "return it from the function instead")
+
+    def _refresh(self) -> None:
+        """Bring a view up to date, its bases first."""
+        chain: list[Immutable] = [self]
+        while chain[-1]._base._born is not None and chain[-1]._base._born != len(self._cell):
+            chain.append(chain[-1]._base)
+        for view in reversed(chain):
+            base, how = view._base, view._how
+            if how is None:
+                view._take(view._constant(base._array))
+            else:
+                op, arguments, number, _ = how
+                found = general(op, (base, *arguments))
+                view._take(found if number is None else found[number])
+            view._born = len(view._cell)
+
+    # In place
+
+    def _become(self, value: Any, name: str) -> Any:
+        """Let the result of an operation take the place of the value. Returns self."""
+        self._check()
+        value = self._own(value, name)
+        if tuple(value.shape) != tuple(self.shape):
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
+        if value._elem is not self._elem:
+            value = cast_to(self, value)
+        if value is not self:
+            self._write(value, name)
+        return self
+
+    def _own(self, value: Any, name: str) -> Any:
+        """The value as a layer of this level."""
+        while isinstance(value, Tensor) and value._level > self._level and value._node is None:  # a constant made inside took part
+            value._check()
+            value = value._array
+        if getattr(value, "_level", 0) > self._level:
+            raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it")
+        return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
+
+    def _write(self, value: Any, name: str) -> None:
+        x: Any = self
+        while x._born is not None:
+            if x._how is None:
+                raise GradientError(f"{name}: a {type(self).__name__} that was detached shows the value of another one, which would change without "
+                                    "its derivative. clone() it first.")
+            x = x._base
+        if self._born is not None and overlaps(self):
+            raise RuntimeError(f"{name}: {REFERS}")
+        root, part = memory(self)
+        root._take(general(OPS["copy_slices"], (root, value, part)) if part else value)
+        self._take(value)
+        now = last_write[0] = tick()
+        self._cell.append(now)
+        if self._born is not None:
+            self._born = len(self._cell)
+
+    # What it is besides
+
+    @property
+    def array(self) -> Any:
+        """The value one layer further in."""
+        self._check()
+        return self._array
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a Tensor further in requires grad."""
+        self._check()
+        return bool(getattr(self._array, "requires_grad", False))
+
+    @property
+    def _version(self) -> int:
+        return len(self._cell)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        raise GradientError(f"a {type(self).__name__} is no leaf of a graph: call requires_grad_() on the Tensor that it is made of, or use "
+                            "multigrad.func.grad of a function of it")
+
+    def backward(self, *_: object, **__: object) -> None:
+        raise GradientError(f"backward() starts at a Tensor, not at a {type(self).__name__}: take it apart first "
+                            "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
+
+    def detach(self) -> Any:
+        """The same values as a constant, on every level."""
+        self._check()
+        x = self._array
+        return self._constant(x.detach() if hasattr(x, "detach") and hasattr(x, "_level") else x)._on(self, None)
+
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        raise GradientError(f"Can't call {what} on a {type(self).__name__}: its value belongs to the transformation {self._run.name!r}.")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied nor pickled; clone() it")

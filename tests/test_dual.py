@@ -1,0 +1,284 @@
+"""Dual, the array object of forward mode: its surface, what it refuses, in-place operations and views; on every backend."""
+
+from __future__ import annotations
+
+import copy
+import operator
+
+import numpy as np
+import pytest
+from conftest import values
+from forward_programs import at, close, raw
+
+import multigrad as mg
+from multigrad import func
+from multigrad.errors import GradientError, LeakError, MissingRuleError
+from multigrad.layers.dual import Dual
+
+
+class TestDual:
+    """The array object itself."""
+
+    def test_it_is_an_array(self, xp):
+        def f(x):
+            assert isinstance(x, Dual) and x.__array_namespace__() is xp
+            assert (x.shape, x.ndim, x.size, x.dtype) == ((2, 3), 2, 6, xp.float64)
+            assert x.device == xp.asarray(x.array).device
+            assert len(x) == 2 and [tuple(row.shape) for row in x] == [(3,), (3,)]
+            assert not x.requires_grad and "tangent=" in repr(x) and "Dual(" in repr(x)
+            assert float(x[0, 1].detach()) == 1.0 and bool(x[0, 1]) and int(x[0, 1].detach()) == 1 and x[0, 1].item() == 1.0
+            assert operator.index(xp.argmax(x)) == 5 and x.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+            assert f"{x[0, 1]:.2f}" == "1.00" and hash(x) == hash(x)
+            assert x.mT.shape == x.T.shape == (3, 2) and x.reshape(-1).shape == (6,)
+            return x.sum(axis=0), x.T, x.exp().sum(), x[1, :], 2 - x, x @ x.mT, xp.where(x > 2, x, 0), abs(-x)
+
+        x = np.arange(6.0).reshape(2, 3)
+        _, t = at(xp, f, x)
+        expected = ([2, 2, 2], np.ones((3, 2)), np.exp(x).sum(), [1, 1, 1], -np.ones((2, 3)), np.ones((2, 3)) @ x.T + x @ np.ones((3, 2)),
+                    x > 2, np.where(x > 0, 1.0, 0.0))
+        for found, e in zip(t, expected, strict=True):
+            close(found, e)
+
+    def test_raw_arrays_and_scalars_on_either_side(self, xp, backend):
+        a = raw(xp, [5.0, 7.0])
+        f = lambda x: (x * a, x / a, 2 * x, x ** 2, 2 ** x, a @ x) if backend == "strict" else (a * x, a / x, 2 * x, x ** 2, 2 ** x, a @ x)
+        if backend == "strict":  # its arrays do not defer
+            f = lambda x: (x * a, 1 / x, 2 * x, x ** 2, 2 ** x, x @ a)
+        x = np.array([1.0, 2.0])
+        _, t = at(xp, f, x)
+        second = -1 / x**2 if backend == "strict" else -np.array([5, 7]) / x**2
+        for found, e in zip(t, ([5, 7], second, [2, 2], 2 * x, np.log(2) * 2**x, 12), strict=True):
+            close(found, e)
+
+    def test_lists_of_arrays(self, xp):
+        c = xp.zeros(2, dtype=xp.float64)
+        f = lambda x, y: (xp.concat([x, c, y]), xp.stack([c, y]), *xp.unstack(xp.stack([x, y])), *xp.broadcast_arrays(x, y), *xp.meshgrid(x, c))
+        _, t = at(xp, f, np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        one, zero = [1, 1], [0, 0]
+        for found, e in zip(t, ([1, 1, 0, 0, 1, 1], [zero, one], one, one, one, one, [one, one], [zero, zero]), strict=True):
+            close(found, e)
+
+    def test_several_outputs_have_names(self, xp):
+        def f(x):
+            q = xp.linalg.qr(x)
+            assert isinstance(q.R, Dual) and isinstance(q.Q, Dual)
+            return q.Q @ q.R
+
+        x = np.array([[2.0, 1.0], [0.5, 3.0]])
+        out, t = at(xp, f, x)
+        close(out, x)
+        np.testing.assert_allclose(values(t), np.ones((2, 2)), atol=1e-12)
+
+    def test_leaving_it_is_not_silent(self, xp):
+        def f(x):
+            with pytest.warns(UserWarning, match=r"Converting a Dual with a tangent to a scalar by float\(\) drops the tangent"):
+                float(x[0])
+            for leave in (np.asarray, lambda x: x.numpy(), np.from_dlpack, copy.copy, copy.deepcopy):
+                with pytest.raises((RuntimeError, BufferError), match="Dual"):
+                    leave(x)
+            with pytest.raises(GradientError, match="a Dual is no leaf of a graph"):
+                x.requires_grad_()
+            with pytest.raises(GradientError, match=r"backward\(\) starts at a Tensor, not at a Dual"):
+                xp.sum(x).backward()
+            with pytest.raises(TypeError, match="element 0 of tensors is a Dual"):
+                mg.autograd.grad(xp.sum(x), [xp.ones(1, requires_grad=True)])
+            with pytest.raises(RuntimeError, match="Can't call a function that takes no gradient on a Dual"):
+                xp.arange(x[0])
+            with pytest.raises(TypeError, match="made by the transformation"):
+                Dual()
+            copied = mg.tensor(x, requires_grad=True)
+            assert type(copied) is not Dual and copied.is_leaf
+            return x
+
+        at(xp, f, np.array([1.0, 2.0]))
+
+    def test_leaks(self, xp):
+        kept = {}
+
+        def f(x):
+            kept["dual"] = x * 2
+            kept["view"] = x[:1]
+            kept["tensor"] = xp.ones(2, dtype=xp.float64) * x
+            kept["constant"] = xp.ones(2, dtype=xp.float64)
+            return x
+
+        at(xp, f, np.array([1.0, 2.0]))
+        for use in (lambda t: t + 1, lambda t: xp.sum(t), lambda t: t[0], lambda t: func.grad(lambda y: xp.sum(y * t))(raw(xp, [1.0])),
+                    lambda t: func.jvp(lambda y: y * t, (raw(xp, [1.0]),), (raw(xp, [1.0]),))):
+            for name in ("dual", "view", "tensor"):
+                with pytest.raises(LeakError, match="inside the transformation 'jvp' was used after it had finished; return it"):
+                    use(kept[name])
+        with pytest.raises(LeakError, match="used after it had finished"):
+            kept["dual"] += 1
+        assert "leaked" in repr(kept["dual"]) and "leaked" in repr(kept["tensor"])
+        close(kept["constant"] + 1, [2, 2])
+
+    def test_a_missing_rule_says_so(self, xp):
+        op = mg.registry.define("forward_test.half(x, /)", forward=lambda xp, x: x / 2, x=lambda xp, g: g / 2, doc="Half.")
+        sums = mg.registry.linear("forward_test.pick(x, y, /)", forward=lambda xp, x, y: x + 0 * y, x=lambda xp, g: g, doc="The first.")
+        try:
+            half, pick = xp.forward_test.half, xp.forward_test.pick
+            with pytest.raises(MissingRuleError, match="'forward_test.half' has no jvp, so it cannot be differentiated in forward mode"):
+                at(xp, half, 1.0)
+            close(at(xp, lambda x: half(x.detach()) * x, 3.0)[1], 1.5)
+            with pytest.raises(MissingRuleError, match="'forward_test.pick' has no derivative rule for its argument 'y'"):
+                at(xp, pick, 1.0, 2.0)
+            close(at(xp, lambda x: pick(x, 2.0 * xp.ones_like(x.detach())), 3.0)[1], 1)
+        finally:
+            for o in (op, sums):
+                mg.registry.OPS.pop(o.name)
+
+
+class TestInPlace:
+    def test_the_result_takes_the_place_of_the_value(self, xp):
+        def f(x):
+            same = y = x * 1
+            y += x
+            y *= 2.0
+            y **= xp.asarray(np.array([1.0, 2.0]))
+            y.sin_()
+            assert same is y and y._version == 4
+            return y
+
+        x = np.array([0.3, 0.8])
+        _, t = at(xp, f, x)
+        close(t, np.cos((4 * x) ** [1, 2]) * [4, 2 * 16 * x[1]])
+
+    def test_what_it_was_made_of_is_not_written(self, xp):
+        x = raw(xp, [1.0, 2.0])
+
+        def f(y):
+            y *= 3
+            y[0] = 7.0
+            return y
+
+        out, t = func.jvp(f, (x,), (x,))
+        close(x, [1, 2])
+        close(out, [7, 6])
+        close(t, [0, 6])
+
+    def test_setitem(self, xp):
+        def f(x):
+            y = xp.zeros_like(x)
+            y[0] = x[1] * 2
+            y[1:] = x[:2]
+            y[xp.asarray(np.array([False, False, True]))] = 5.0
+            y[...] = y * x
+            z = xp.zeros(4, dtype=xp.float64)  # a Tensor made inside
+            z[1:] = y
+            z += xp.ones(4, dtype=xp.float64)
+            y += xp.ones(3, dtype=xp.float64)
+            return y, z, x.clone().zero_(), x.clone().copy_(x * 2)
+
+        out, t = at(xp, f, np.array([1.0, 2.0, 3.0]))
+        close(out[0], [5, 3, 16])
+        close(t[0], [2 + 4, 1 + 2, 5])
+        close(t[1], [0, 6, 3, 5])
+        close(t[2], [0, 0, 0])
+        close(t[3], [2, 2, 2])
+
+    def test_views_follow(self, xp):
+        def f(x):
+            y = x * 1
+            row, column, flat, last = y[0, :], y[:, 1], y.reshape(-1), y.T[1, :]
+            rest = xp.unstack(y)[1]
+            y *= 2  # seen by all
+            row += 1
+            column[1] = x[0, 0] * 10  # element (1, 1)
+            assert last._version == y._version
+            rest[0] *= x[0, 1]
+            return y, row, column, flat, last, rest
+
+        x = np.array([[1.0, 2.0], [3.0, 4.0]])
+        out, t = at(xp, f, x)
+        y = np.array([[3.0, 5.0], [12.0, 10.0]])
+        moved = np.array([[2.0, 2.0], [2 * 2 + 2 * 3, 10.0]])
+        for found, of in ((out, y), (t, moved)):
+            for part, e in zip(found, (of, of[0], of[:, 1], of.ravel(), of[:, 1], of[1]), strict=True):
+                close(part, e)
+
+    def test_a_long_chain_of_views(self, xp):
+        def f(x):
+            y = x * 1
+            v = y
+            for _ in range(2000):
+                v = v[...]
+            y *= 2
+            v += 1
+            return y
+
+        if xp.__name__ == "multigrad.numpy":
+            close(at(xp, f, np.array([1.0]))[1], [2])
+
+    def test_refusals(self, xp):
+        outside = xp.zeros(2, dtype=xp.float64)
+
+        def f(x):
+            with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[3, 2\]"):
+                x += np.ones((3, 2)) if xp.__name__ == "multigrad.numpy" else xp.ones((3, 2), dtype=xp.float64)
+            with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+                x += 1j * xp.ones(2, dtype=xp.float64)
+            integers = xp.argmax(xp.stack([x, x]), axis=0)
+            with pytest.raises(RuntimeError, match="result type .* can't be cast"):
+                integers[0] = x[0]
+            with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+                xp.broadcast_to(x, (3, 2))[...] = 1.0
+            with pytest.raises(GradientError, match="a Dual that was detached shows the value of another one"):
+                x.detach()[0] = 1.0
+            with pytest.raises(GradientError, match="cannot be written into an array from outside"):
+                outside[0] = x[0]
+            with pytest.raises(GradientError, match="cannot be written into an array from outside"):
+                func.grad(lambda z: xp.sum(operator.imul(x, z)))(raw(xp, [1.0, 1.0]))
+            with pytest.raises(TypeError):
+                x += "a"
+            return x
+
+        out, t = at(xp, f, np.array([1.0, 2.0]))
+        close(out, [1, 2])
+        close(t, [1, 1])
+        close(outside, [0, 0])
+
+    def test_a_detached_one_follows(self, xp):
+        def f(x):
+            y = x * 1
+            d = y.detach()
+            y *= 2
+            return d * x
+
+        close(at(xp, f, np.array([1.0, 2.0]))[1], [2, 4])
+
+    def test_a_captured_dual_is_version_checked(self, xp):
+        def f(x):
+            w = x * 1
+
+            def g(y):
+                z = y * w
+                w.__iadd__(1)
+                return xp.sum(z)
+
+            return func.grad(g)(x)
+
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            at(xp, f, np.array([1.0, 2.0]))
+
+    def test_an_argument_keeps_its_value(self, xp):
+        """Of another transformation: there it is a value, which a write to the Dual does not exchange."""
+        def f(x):
+            w = x * 1
+
+            def g(y):
+                z = y * y
+                w.__iadd__(1)
+                return xp.sum(z * y)
+
+            v = x * 1
+
+            def h(y):
+                v.__iadd__(1)
+                return y * y
+
+            return func.grad(g)(w), func.jvp(h, (v,), (xp.ones_like(x),))[1]
+
+        _, t = at(xp, f, np.array([1.0, 2.0]))
+        close(t[0], [6, 12])
+        close(t[1], [2, 2])
