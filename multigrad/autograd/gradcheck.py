@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.backward import Pass, run_pass
 from ..engine.convert import _to_numpy as to_numpy
-from ..engine.dispatch import innermost
 from ..engine.gradients import grad
 from ..engine.graph import CustomNode, Node, Pick
+from ..engine.level import innermost
 from ..engine.tensor import Tensor, wrap
 from ..errors import BackendError, GradientError, MultigradError
 

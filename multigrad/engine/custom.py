@@ -231,6 +231,8 @@ class BackwardCFunction(FunctionCtx):
         constant = {id(x) for x in _arrays(self.non_differentiable, "mark_non_differentiable only accepts variable arguments, but got {kind}")}
         dirty = self._dirty(outs, inputs)
         for t in dirty.values():
+            if t._how is not None:
+                refuse(t, recording_at(t), bool(self._next))
             _written(t)
         self._seq = tick()
         tensors = [self._at_level(out, top) if is_array(out) else None for out in outs]

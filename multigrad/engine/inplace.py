@@ -8,26 +8,31 @@ nothing is recorded, a mutable array is changed directly. What a write through a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import GradientError
 from ..registry import Op
-from .dispatch import accepts, innermost, is_basic_key, recording_at
+from . import backward
+from .dispatch import accepts, is_basic_key, recording_at
 from .element import SCALARS, Element
-from .graph import AccumulateGrad, Node, flat_cells, last_write, tick
+from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
-from .level import Layer
-from .tensor import LayeredTensor, Tensor, View, element_of, wrap_at
+from .level import Layer, innermost
+from .tensor import Data, LayeredTensor, Tensor, View, element_of, wrap_at
 from .views import LEAF, move_retained, part_of, rebase, refuse, write
 
 
-def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None) -> Any:
-    """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array."""
+def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
+             named: Iterable[Any] = ()) -> Any:
+    """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array.
+
+    `named`: operands that the function gets by keyword.
+    """
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = recording_at(t)
-    grads = _allow(t, recording, any(isinstance(x, Tensor) and x._node is not None for x in others), op.name)
+    grads = _allow(t, recording, any(map(_has_history, (*others, *named))), op.name)
     if direct is not None and not grads and type(t) is not LayeredTensor and t._elem.host.mutable:
         raw = _direct_operands(t, others)
         if raw is not None:
@@ -43,6 +48,14 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
         return result
     store(t, result, recording, op.name)
     return t
+
+
+def _add_to_view(t: Tensor, g: Any) -> None:
+    write(t, t._array + g, "backward")
+    _written(t)
+
+
+backward._add_to_view = _add_to_view
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
@@ -77,6 +90,14 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
         else:
             return None
     return found
+
+
+def _has_history(x: Any) -> bool:
+    if not isinstance(x, Tensor):
+        return False
+    if x._born is not None:
+        x._check()
+    return x._node is not None
 
 
 def _allow(t: Tensor, recording: bool, others: bool, name: str) -> bool:
@@ -130,11 +151,20 @@ def touch(t: Tensor, value: Tensor) -> None:
 
 
 def _written(t: Tensor) -> None:
-    now = tick()
-    t._cell.append(now)
-    last_write[0] = now
+    if type(t) is Data:
+        t._writes += 1
+        unnoticed(t)
+    else:
+        now = tick()
+        t._cell.append(now)
+        last_write[0] = now
     if t._born is not None:
         t._born = len(t._cell)  # type: ignore[misc]
+
+
+def unnoticed(t: Tensor) -> None:
+    """Views are to be brought up to date, but nothing that was saved is spoilt, and no version is counted."""
+    t._cell.insert(0, QUIET)
 
 
 def _rank(elem: Element) -> int:
@@ -201,7 +231,7 @@ DIRECT: dict[str, Callable[..., Any]] = {
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
     recording = recording_at(t)
-    grads = _allow(t, recording, isinstance(value, Tensor) and value._node is not None, "setitem")
+    grads = _allow(t, recording, _has_history(value), "x[...]" if key is Ellipsis or not is_basic_key(key) else "setitem")
     _check_value(t, value, recording)
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses
     if type(t) is not LayeredTensor and not inner and not grads and in_memory(t) and not (t._how is not None and overlaps(t)):

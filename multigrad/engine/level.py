@@ -31,6 +31,13 @@ class Layer:
         raise NotImplementedError
 
 
+def innermost(x: Any) -> Any:
+    """The raw array at the bottom of a tower of layers."""
+    while isinstance(x, Layer):
+        x = x._array
+    return x
+
+
 class Run:
     """One transformation that is running, or has run.
 
