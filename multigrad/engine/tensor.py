@@ -443,6 +443,16 @@ class LayeredTensor(Tensor):
                             "return it from the function instead")
 
 
+def peeled(x: Any, level: int) -> Any:
+    """`x` without what it is of running transformations above `level`, as far as it is a constant to them: it met one that was made inside."""
+    while isinstance(x, LayeredTensor) and x._level > level:
+        x._check()
+        if x._node is not None:
+            break
+        x = x._array
+    return x
+
+
 def element_of(x: Any) -> Element:
     """The Element of an array or a layer. Raises TypeError for anything else."""
     if isinstance(x, Layer):

@@ -141,7 +141,7 @@ def write(t: Any, value: Any, name: str) -> None:
     host = t._elem.host
     if t._how is not None and overlaps(t):
         raise RuntimeError(f"{name}: {REFERS}")
-    shown = (not isinstance(t._array, host.fixed) and host.mutable if t._how is None else in_memory(t)) and not isinstance(value, Layer)
+    shown = (not isinstance(t._array, host.fixed) and host.mutable if t._born is None else in_memory(t)) and not isinstance(value, Layer)
     if shown:
         try:
             t._array = host.write(host.xp, t._array, value)

@@ -24,6 +24,11 @@ UNTRACEABLE = _names(
 )
 """Shapes that depend on the values of a mask, which a trace does not know."""
 
+UNSPOILT = _names(
+    modes="write_through_data_is_not_noticed write_through_view_of_data_is_not_noticed data_zeroed_between_forward_and_backward",
+)
+"""What was saved is written to unnoticed, which spoils the gradient. Where arrays cannot be written, it stays the right one."""
+
 DEAR = _names(
     assignments="integer_and_integers integers_matrix_of_indices integers_one_row integers_pairs integers_through_transpose "
                 "integers_through_view mask_all_false mask_from_constant mask_of_rows mask_through_transpose slice_and_integers "
