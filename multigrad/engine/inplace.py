@@ -169,7 +169,7 @@ def _written(t: Tensor) -> None:
         return
     x = t
     while x._born is not None and type(x) is not Data:
-        x = x._base  # type: ignore[attr-defined]
+        x = x._base
     if type(x) is Data:
         x._writes += 1
         t._cell.insert(0, QUIET)  # views are to be brought up to date, but nothing that was saved is spoilt
