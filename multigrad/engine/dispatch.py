@@ -96,8 +96,8 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
     return caller(op)(raw_function(host, op.name), *values)
 
 
-def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
-    """Run `op` where the highest level among its arguments is that of the Tensor `top`."""
+def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None) -> Any:
+    """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw arrays by `carry_out`, if that is given."""
     reach = top._level
     host: Host = top._elem.host
     inner: list[Any] = []
@@ -142,7 +142,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
         if not pure:
             host = common_host(op.name, _candidates(op, inner)) or host
             inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
-        ans = run_raw(op, inner, host)
+        ans = run_raw(op, inner, host) if carry_out is None else carry_out(*inner)
     return record(op, inner, edges, cells, ans, top, values)
 
 

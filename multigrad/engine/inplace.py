@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import GradientError
 from ..registry import Op
 from . import backward
-from .dispatch import accepts, is_basic_key, recording_at
+from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
 from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
@@ -266,7 +266,24 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
         if recording and (value._node is not None or history(part)[0]._node is not None):
             rebase(part, value)
         return
+    if grads and not inner and type(t) is Tensor and in_memory(t) and _write_items(op, t, key, value):
+        return
     store(t, function(t, key, value), recording, "setitem")
+
+
+def _write_items(op: Op, t: Tensor, key: Any, value: Any) -> bool:
+    """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
+    try:
+        result = apply_tensor(op, (t, key, value), t, _assign)
+    except (IndexError, TypeError, ValueError):
+        return False
+    _take_over(t, result)
+    return True
+
+
+def _assign(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
 
 
 def _fitting(t: Tensor, key: Any, value: Any) -> tuple[Tensor, Tensor] | None:
