@@ -243,14 +243,24 @@ def shows(op: Op, values: Sequence[Any]) -> bool | str:
     return found
 
 
-_BOUNDS = (int, type(None))
+BOUNDS = (int, type(None))
 
 
 def is_basic_key(key: Any) -> bool:
     """Whether indexing with `key` selects by integers and slices only, none of which can change; with arrays it makes a copy."""
-    return all(k is None or k is Ellipsis or type(k) is int
-               or (type(k) is slice and type(k.start) in _BOUNDS and type(k.stop) in _BOUNDS and type(k.step) in _BOUNDS)
-               for k in (key if type(key) is tuple else (key,)))
+    for k in key if type(key) is tuple else (key,):
+        kind = type(k)
+        if kind is slice:
+            if not is_fixed(k):
+                return False
+        elif kind is not int and k is not None and k is not Ellipsis:
+            return False
+    return True
+
+
+def is_fixed(k: slice) -> bool:
+    """Whether the bounds of a slice are integers of Python, or None."""
+    return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
 def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> None:

@@ -76,7 +76,7 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
-    if isinstance(t._array, t._elem.host.fixed) if t._born is None else not in_memory(t) or overlaps(t):
+    if not _directly_writable(t):
         return None
     found = []
     for x in others:
@@ -90,6 +90,13 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
         else:
             return None
     return found
+
+
+def _directly_writable(t: Tensor) -> bool:
+    host = t._elem.host
+    if t._born is None:
+        return host.mutable and not isinstance(t._array, host.fixed)
+    return in_memory(t) and not overlaps(t)
 
 
 def _has_history(x: Any) -> bool:
@@ -243,13 +250,15 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
-    if isinstance(value, LayeredTensor):
+    others = False
+    if isinstance(value, Tensor):
         value = peeled(value, t._level)
+        others = _has_history(value)
     recording = recording_at(t)
-    grads = _allow(t, recording, _has_history(value), key)
+    grads = _allow(t, recording, others, key)
     _check_value(t, value, recording)
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses
-    if type(t) is not LayeredTensor and not inner and not grads and in_memory(t) and not (t._how is not None and overlaps(t)):
+    if type(t) is not LayeredTensor and not inner and not grads and _directly_writable(t):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
             try:
