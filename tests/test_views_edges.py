@@ -10,7 +10,6 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.autograd import Function
 from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, 3.0])
@@ -202,28 +201,6 @@ class TestComplex:
         re += 1
         re[1] = -0.0
         assert np.signbit(values(x).imag).tolist() == [True, False] and np.signbit(values(x).real).tolist() == [True, True]
-
-
-class Twice(Function):
-    """Doubles its argument in place."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.mark_dirty(x)
-        x *= 2.0
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return 2.0 * g
-
-
-def test_a_function_may_not_modify_a_view_made_under_no_grad(xp: Any) -> None:
-    y = leaf(xp) * 1.0
-    with mg.no_grad():
-        w = y[:2]
-    with pytest.raises(GradientError, match="A view was created in no_grad mode and is being modified inplace"):
-        Twice.apply(w)
 
 
 class TestTransformations:
