@@ -12,6 +12,7 @@ from operator import index
 from typing import Any
 
 from .engine import convert, dispatch, element, fast, grad_mode, inplace, views
+from .engine.dispatch import BOUNDS, is_fixed
 from .engine.element import Host
 from .engine.level import Layer
 from .engine.surface import Surface
@@ -79,7 +80,7 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
     function = function_of(op)
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
-        result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others)
+        result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others, named=options.values())
         if result is NotImplemented:
             raise TypeError(f"{name}: expected arrays or Python scalars, got {', '.join(type(x).__name__ for x in others)}")
         return result
@@ -123,7 +124,8 @@ def _install_operator(op: Op) -> None:
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
     """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer arrays."""
     kind = type(key)
-    if kind is int or kind is slice or (kind is tuple and dispatch.is_basic_key(key)):
+    if kind is int or (kind is slice and type(key.start) in BOUNDS and type(key.stop) in BOUNDS and type(key.step) in BOUNDS) \
+            or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
     found = dispatch.general(OPS["getitem"], (self, _key(key, self._elem.host)))
@@ -143,6 +145,8 @@ def _key(key: Any, host: Host) -> Any:
         return index(key)
     if kind is tuple:
         return tuple(_key(k, host) for k in key)
+    if kind is slice and not is_fixed(key):
+        return slice(*(None if k is None else index(k) for k in (key.start, key.stop, key.step)))
     if kind is not slice and key is not None and key is not Ellipsis:
         other = key._elem.host if isinstance(key, Layer) else element.host_of(key)
         if other is not None and other is not host:

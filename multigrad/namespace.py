@@ -12,7 +12,7 @@ from . import inspection, methods, registry
 from .engine import convert, dispatch, element, fast, rules
 from .engine.element import Host
 from .engine.leaving import Leaving
-from .engine.level import Layer
+from .engine.level import Layer, innermost
 from .engine.tensor import Tensor, wrap_new
 from .methods import function_of
 from .registry import OPS, Op
@@ -85,7 +85,7 @@ class Namespace:
 
     def device_of(self, x: Any) -> Any:
         """The device on which to make a constant that is to meet `x`, None where the library places it by itself. For rules."""
-        return self._host.device(self._host.xp, dispatch.innermost(x))
+        return self._host.device(self._host.xp, innermost(x))
 
     @_called("from_dlpack")
     def _from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
@@ -170,7 +170,7 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
     limits = {"finfo": inspection.finfo, "iinfo": inspection.iinfo}.get(op.name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        given = [dispatch.innermost(a) for a in op.signature.bind(*args, **kwargs).args]
+        given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
         home = element.common_host(op.name, given) or host
         values = [dispatch.plain_scalars(a, home) if dispatch.is_array(a) else _dtype_named(home, a) for a in given]
         if limits is not None:
@@ -217,7 +217,7 @@ def _unwrapped(x: Any) -> Any:
                 raise TypeError("a function that takes no gradient got a Tensor that requires grad; detach() it first")
         elif isinstance(x, Leaving) and x._elem.floating:
             x._refuse("a function that takes no gradient", "a Python scalar")
-        return dispatch.innermost(x)
+        return innermost(x)
     return x
 
 

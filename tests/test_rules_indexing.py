@@ -323,7 +323,7 @@ def test_on_another_device(device: str) -> None:
 def jax_raw(x64: bool = True) -> Iterator[Any]:
     jax = pytest.importorskip("jax")
     with jax.enable_x64(x64):
-        yield RawNamespace(Backend("jax", jax.numpy, (jax.Array,), kernels={"device": lambda xp, x: None}))
+        yield RawNamespace(Backend("jax", jax.numpy, (jax.Array,), kernels={"device": lambda xp, x: None, "truth": lambda xp, x: None}))
 
 
 JITTED: dict[str, tuple[Any, ...]] = {

@@ -304,8 +304,9 @@ class TestOverlap:
 class TestRefusals:
     def test_a_leaf(self, xp: Any) -> None:
         x = leaf(xp, [1.0, 2.0])
-        for key in (0, slice(None), Ellipsis, const(xp, [0, 1], "int64"), const(xp, [True, False], "bool")):
-            with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        for key in (0, slice(1), (1, ...), slice(None), Ellipsis, (), const(xp, [0, 1], "int64"), const(xp, [True, False], "bool")):
+            what = "a view of a leaf" if type(key) is int or key in ([slice(1), (1, ...)]) else "^a leaf"
+            with pytest.raises(RuntimeError, match=f"{what} Variable that requires grad is being used in an in-place operation"):
                 x[key] = 1.0
         check(x, [1, 2])
         assert x._version == 0

@@ -285,6 +285,13 @@ class TestFunctions:
         xp.sum(y * y).backward()
         check(x.grad, [2, 16, 24, 8])
 
+    def test_a_view_made_under_no_grad_modified_inside(self, xp: Any) -> None:
+        y = leaf(xp) * 1.0
+        with mg.no_grad():
+            w = y[:2]
+        with pytest.raises(GradientError, match="A view was created in no_grad mode and is being modified inplace"):
+            Doubled.apply(w)
+
     def test_views_made_inside(self, xp: Any) -> None:
         y = leaf(xp) * 1.0
         v = Tail.apply(y)

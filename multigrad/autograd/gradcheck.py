@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.backward import Pass, run_pass
 from ..engine.convert import _to_numpy as to_numpy
-from ..engine.dispatch import innermost
 from ..engine.gradients import grad
 from ..engine.graph import CustomNode, Node, Pick
-from ..engine.level import Layer, transformation
+from ..engine.level import Layer, innermost, transformation
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap, wrap_new
 from ..errors import BackendError, GradientError, MultigradError
 from ..layers.dual import Dual

@@ -10,11 +10,10 @@ from typing import Any
 
 from ..engine import instruments, saved
 from ..engine.custom import BackwardCFunction
-from ..engine.dispatch import innermost
 from ..engine.graph import GradientEdge, RemovableHandle, edge, last_write, tick
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group
-from ..engine.level import Layer
+from ..engine.level import Layer, innermost
 from ..engine.tensor import Tensor
 
 __all__ = [

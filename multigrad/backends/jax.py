@@ -73,7 +73,7 @@ def make() -> Backend:
             "sum": add_up,
             "unindex": unindex,
         },
-        kernels={"own": own, "place": place, "constant": constant, "device": device, "devices": devices, "write": write,
+        kernels={"own": own, "place": place, "at_once": at_once, "constant": constant, "device": device, "devices": devices, "write": write,
                  "synchronize": synchronize, "truth": truth},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
         exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
@@ -349,6 +349,14 @@ def write(xp: Any, x: Any, value: Any) -> Any:
     return place(xp, value, x)
 
 
+def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
+    """What is made of a known array inside a trace is an array as well, no tracer."""
+    if isinstance(x, jax.core.Tracer):
+        return compute()
+    with jax.ensure_compile_time_eval():
+        return compute()
+
+
 def truth(xp: Any, x: Any) -> bool | None:
     return None if isinstance(x, jax.core.Tracer) else bool(x)
 
@@ -379,7 +387,7 @@ def _register_pytree() -> None:
         return
     # The engine stands above the backends; whoever asks for one has it by now, or gets it here.
     from ..engine.element import host_named
-    from ..engine.tensor import LayeredTensor, Tensor, View, wrap
+    from ..engine.tensor import Data, LayeredTensor, Tensor, View, wrap
 
     def flatten(t: Any) -> tuple[tuple[Any], None]:
         if not t.is_leaf or (type(t) is LayeredTensor and (t.requires_grad or isinstance(t._array, Tensor))):
@@ -399,6 +407,6 @@ def _register_pytree() -> None:
             blank._elem = host_named("jax").element(getattr(child, "dtype", None))
             return blank
 
-    for kind in (Tensor, View, LayeredTensor):
+    for kind in (Tensor, View, Data, LayeredTensor):
         jax.tree_util.register_pytree_node(kind, flatten, unflatten)
     _registered = True

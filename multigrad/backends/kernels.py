@@ -55,6 +55,11 @@ def dense(xp: Any, x: Any) -> bool:
     return False
 
 
+def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
+    """Return `compute()`, made of `x`. It is kept by what outlives a trace, so where the values of `x` are known it must not become part of one."""
+    return compute()
+
+
 def shared(xp: Any, x: Any, y: Any) -> bool:
     """Say whether it is certain that `x`, made of `y` by operations that may return views, lies in the memory of `y`.
 
@@ -106,7 +111,7 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, constant, dense, device, devices, exportable, order, shared, truth, write, synchronize)
+    f.__name__: f for f in (own, place, at_once, constant, dense, device, devices, exportable, order, shared, truth, write, synchronize)
 }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from . import backward, graph, instruments
-from .dispatch import innermost
 from .graph import Node, Pick, extra
+from .level import innermost
 
 _step = backward.step
 _enabled = False

@@ -28,7 +28,7 @@ from .element import Element, Host, mixed
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, describe, edge, extra, last_write, modified, tick
 from .level import Layer, Run
 from .rules import Pullback, conform_gradient
-from .tensor import LayeredTensor, Tensor, alias, element_of, wrap, wrap_at, wrap_new
+from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
 
 
@@ -231,6 +231,8 @@ class BackwardCFunction(FunctionCtx):
         constant = {id(x) for x in _arrays(self.non_differentiable, "mark_non_differentiable only accepts variable arguments, but got {kind}")}
         dirty = self._dirty(outs, inputs)
         for t in dirty.values():
+            if t._how is not None:
+                refuse(t, recording_at(t), bool(self._next))
             _written(t)
         self._seq = tick()
         tensors = [self._at_level(out, top) if is_array(out) else None for out in outs]
@@ -266,9 +268,7 @@ class BackwardCFunction(FunctionCtx):
         """An array that the user's code made, as a Tensor of this level."""
         if like is None:
             return x if isinstance(x, Tensor) else wrap_new(x)
-        while isinstance(x, LayeredTensor) and x._level > self._level and x._node is None:  # it met a constant made inside a transformation
-            x._check()
-            x = x._array
+        x = peeled(x, self._level)
         if isinstance(x, Layer) and x._level > self._level:
             raise GradientError(f"{type(self).__name__}: {whence} returned a value of a running transformation that it was not given. "
                                 "Pass the Tensor that it comes from as an argument of apply.")

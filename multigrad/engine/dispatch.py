@@ -16,7 +16,7 @@ from ..registry import Op
 from . import grad_mode, layout
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
-from .level import Layer
+from .level import Layer, innermost
 from .rules import array_index, caller, positions, pullback, raw_function, recorder
 from .tensor import How, LayeredTensor, Tensor, View, wrap, wrap_new
 
@@ -96,8 +96,8 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
     return caller(op)(raw_function(host, op.name), *values)
 
 
-def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
-    """Run `op` where the highest level among its arguments is that of the Tensor `top`."""
+def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None) -> Any:
+    """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw arrays by `carry_out`, if that is given."""
     reach = top._level
     host: Host = top._elem.host
     inner: list[Any] = []
@@ -126,7 +126,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
             pure = pure and role != "arrays"
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
-            x = value
+            x = tuple(value) if type(value) is list else value  # which its owner may change
             edges.append(None)
             cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
             if role == "array" and type(x) not in SCALARS and x is not None:
@@ -142,7 +142,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor) -> Any:
         if not pure:
             host = common_host(op.name, _candidates(op, inner)) or host
             inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
-        ans = run_raw(op, inner, host)
+        ans = run_raw(op, inner, host) if carry_out is None else carry_out(*inner)
     return record(op, inner, edges, cells, ans, top, values)
 
 
@@ -194,7 +194,7 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
         kind = shows(op, values)
         if kind and (kind != "layout" or layout.allows(values[0], inner[0], ans)):
             base = values[0]
-            how = itself(top) if kind == "same" or ans is inner[0] else (op, tuple(values[1:]), None, recording_at(top))
+            how = itself(top) if kind == "same" or ans is inner[0] else (op, tuple(inner[1:]), None, recording_at(top))
         elif not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
             how = itself(top)
@@ -207,21 +207,27 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
         return t
     outs = tuple(ans)
     tensors = [wrap_like(top, x, base, how) if is_array(x) else x
-               for x, (base, how) in zip(outs, _bases(op, values, outs, top), strict=True)]
+               for x, (base, how) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
         _attach(op, needs, inner, edges, cells, ans, tensors)
     return _named(op, _same_structure(ans, tensors))
 
 
-def _bases(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, How | None]]:
-    """Of which argument each output is a view, and how: the first, or of a list the one at the output's place, broadcast."""
+def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, How | None]]:
+    """Of which argument each output is a view, and how: the first, or of a list the one at the output's place, broadcast.
+
+    One part of unstack is made by indexing, without the others.
+    """
     if not shows(op, values):
         return ((None, None),) * len(outs)
     recorded = recording_at(top)
     first = values[0]
     if type(first) is tuple:
         return [(x, (registry.OPS["broadcast_to"], (tuple(out.shape),), None, recorded)) for x, out in zip(first, outs, strict=True)]
-    return [(first, (op, tuple(values[1:]), i, recorded)) for i in range(len(outs))]
+    if op.name == "unstack":
+        before = (slice(None),) * (inner[1] % len(first.shape))
+        return [(first, (registry.OPS["getitem"], ((*before, i, ...),), i, recorded)) for i in range(len(outs))]
+    return [(first, (op, tuple(inner[1:]), i, recorded)) for i in range(len(outs))]
 
 
 def itself(top: Tensor) -> How:
@@ -237,9 +243,24 @@ def shows(op: Op, values: Sequence[Any]) -> bool | str:
     return found
 
 
+BOUNDS = (int, type(None))
+
+
 def is_basic_key(key: Any) -> bool:
-    """Whether indexing with `key` selects by integers and slices only; with arrays it makes a copy."""
-    return all(k is None or k is Ellipsis or type(k) is int or type(k) is slice for k in (key if type(key) is tuple else (key,)))
+    """Whether indexing with `key` selects by integers and slices only, none of which can change; with arrays it makes a copy."""
+    for k in key if type(key) is tuple else (key,):
+        kind = type(k)
+        if kind is slice:
+            if not is_fixed(k):
+                return False
+        elif kind is not int and k is not None and k is not Ellipsis:
+            return False
+    return True
+
+
+def is_fixed(k: slice) -> bool:
+    """Whether the bounds of a slice are integers of Python, or None."""
+    return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
 def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> None:
@@ -318,13 +339,6 @@ def _constant_like(scalar: Any, like: Tensor) -> Any:
 def is_array(x: Any) -> bool:
     """Whether `x` is a layer or a raw array of a known library."""
     return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
-
-
-def innermost(x: Any) -> Any:
-    """The raw array at the bottom of a tower of layers."""
-    while isinstance(x, Layer):
-        x = x._array
-    return x
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> Tensor:

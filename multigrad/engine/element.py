@@ -35,8 +35,10 @@ on_first_use: Callable[[], None] = _not_yet
 class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
-    __slots__ = ("_bound", "backend", "constant", "dense", "device", "elements", "fixed", "mutable", "name", "order", "own", "place", "scalars",
-                 "shared", "write", "xp")
+    __slots__ = (
+        "_bound", "at_once", "backend", "constant", "dense", "device", "elements", "fixed", "mutable",
+        "name", "order", "own", "place", "scalars", "shared", "write", "xp",
+    )  # fmt: skip
 
     def __init__(self, backend: Backend) -> None:
         on_first_use()
@@ -48,6 +50,7 @@ class Host:
         self.mutable = backend.capabilities.mutable
         self.fixed = (Layer, *self.scalars)  # whose values are replaced, whatever the arrays are
         self.elements: dict[Any, Element] = {}
+        self.at_once: Callable[..., Any] = backend.kernel("at_once")
         self.dense: Callable[..., Any] = backend.kernel("dense") if self.mutable else _always
         self.order: Callable[..., Any] = backend.kernel("order")
         self.own: Callable[..., Any] = backend.kernel("own")

@@ -189,6 +189,8 @@ def _unary_lines(op: Op) -> Iterator[str]:
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
     if op.view == "layout":
         guard += " and copy is None"
+    if op.view:  # a view remembers its arguments, which must not change
+        guard += "".join(f" and type({n}) is not list" for n, role in op.roles.items() if role == "plain" and n not in ("key", "copy"))
     yield f"    if {_plain(x)}{guard}:"
     yield f"        _e = {x}._elem"
     yield "        _p = _plans.get(_e)"

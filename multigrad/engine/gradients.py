@@ -10,9 +10,9 @@ from ..errors import GradientError
 from . import level
 from . import tensor as _tensor
 from .backward import Pass, run_pass, strip
-from .dispatch import innermost, is_array
+from .dispatch import is_array
 from .graph import AccumulateGrad, GradientEdge, Node, arrival
-from .level import Layer
+from .level import Layer, innermost
 from .tensor import LayeredTensor, Tensor, element_of, wrap_at
 
 
@@ -93,6 +93,8 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
         except TypeError:
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}") from None
         g = wrap_at(t, g)
+    if isinstance(g, Tensor):
+        g._check()
     if tuple(g.shape) != tuple(t.shape):
         raise GradientError(f"Mismatch in shape: grad_output[{i}] has a shape of {tuple(g.shape)} and output[{i}] has a shape of {tuple(t.shape)}.")
     elem = element_of(g)

@@ -359,6 +359,15 @@ def flat_cells(cells: Any) -> list[list[int]]:
     return [c for nested in cells or () for c in flat_cells(nested)]
 
 
+QUIET = -1
+"""What stands in front of a version cell for each write that is not to be noticed."""
+
+
+def versions(cell: list[int]) -> int:
+    """How often the memory was written in place, as far as that is to be noticed."""
+    return len(cell) - cell.count(QUIET)
+
+
 def check_versions(node: Node) -> None:
     """Raise if an array that `node` saved was modified in place since."""
     for cell in flat_cells(node.cells):
@@ -374,10 +383,10 @@ hint = ENABLE
 
 def modified(what: str, cell: list[int], seq: int) -> GradientError:
     """The error for a saved array, described by `what`, that was written after the node of the number `seq` had saved it."""
-    expected = sum(1 for written in cell if written < seq)
+    expected = sum(1 for written in cell if QUIET < written < seq)
     return GradientError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} is at version {len(cell)}; expected version {expected} instead. {hint}")
+        f"{what} is at version {versions(cell)}; expected version {expected} instead. {hint}")
 
 
 def _describe(node: Node, cell: list[int]) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
-from .dispatch import innermost
 from .graph import Extra, GradCell, Node, Pick, RemovableHandle, extra, watch
-from .level import Layer
+from .level import Layer, innermost
 from .tensor import Tensor, element_of, wrap_at
 
 if TYPE_CHECKING:

@@ -8,26 +8,31 @@ nothing is recorded, a mutable array is changed directly. What a write through a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import GradientError
 from ..registry import Op
-from .dispatch import accepts, innermost, is_basic_key, recording_at
+from . import backward
+from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
-from .graph import AccumulateGrad, Node, flat_cells, last_write, tick
+from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
-from .level import Layer
-from .tensor import LayeredTensor, Tensor, View, element_of, wrap_at
+from .level import Layer, innermost
+from .tensor import Data, LayeredTensor, Tensor, View, element_of, peeled, wrap_at
 from .views import LEAF, move_retained, part_of, rebase, refuse, write
 
 
-def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None) -> Any:
-    """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array."""
+def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
+             named: Iterable[Any] = ()) -> Any:
+    """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array.
+
+    `named`: operands that the function gets by keyword.
+    """
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = recording_at(t)
-    grads = _allow(t, recording, any(isinstance(x, Tensor) and x._node is not None for x in others), op.name)
+    grads = _allow(t, recording, any(map(_has_history, (*others, *named))))
     if direct is not None and not grads and type(t) is not LayeredTensor and t._elem.host.mutable:
         raw = _direct_operands(t, others)
         if raw is not None:
@@ -43,6 +48,14 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
         return result
     store(t, result, recording, op.name)
     return t
+
+
+def _add_to_view(t: Tensor, g: Any) -> None:
+    write(t, t._array + g, "backward")
+    _written(t)
+
+
+backward._add_to_view = _add_to_view
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
@@ -63,7 +76,7 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
-    if isinstance(t._array, t._elem.host.fixed) if t._how is None else not in_memory(t) or overlaps(t):
+    if not _directly_writable(t):
         return None
     found = []
     for x in others:
@@ -79,20 +92,46 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     return found
 
 
-def _allow(t: Tensor, recording: bool, others: bool, name: str) -> bool:
+def _directly_writable(t: Tensor) -> bool:
+    host = t._elem.host
+    if t._born is None:
+        return host.mutable and not isinstance(t._array, host.fixed)
+    return in_memory(t) and not overlaps(t)
+
+
+def _has_history(x: Any) -> bool:
+    if not isinstance(x, Tensor):
+        return False
+    if x._born is not None:
+        x._check()
+    return x._node is not None
+
+
+def _allow(t: Tensor, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
     """Refuse what PyTorch refuses. Returns whether the write is to be recorded; `others`: some operand has a history."""
     if t._born is not None:
         t._check()
         if t._how is not None:
             return refuse(t, recording, others)
     if recording and type(t._node) is AccumulateGrad:
-        raise GradientError(LEAF if name == "setitem" else "a leaf Variable that requires grad is being used in an in-place operation.")
+        raise GradientError(LEAF if _is_part(t, key) else "a leaf Variable that requires grad is being used in an in-place operation.")
     return recording and (others or t._node is not None)
+
+
+def _is_part(t: Tensor, key: Any) -> bool:
+    """Whether PyTorch makes a view of `t` to write to `t[key]`."""
+    if not is_basic_key(key):
+        return False
+    entries = key if type(key) is tuple else (key,)
+    whole = (Ellipsis, slice(None))
+    return any(k not in whole and not (type(k) is slice and k.indices(n) == (0, n, 1)) for k, n in zip(entries, (*t.shape, *entries), strict=False))
 
 
 def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     """Let `result` take the place of the value of `t`."""
-    if not isinstance(result, Tensor) or result._level > t._level:
+    if isinstance(result, LayeredTensor):
+        result = peeled(result, t._level)
+    if not isinstance(result, Tensor) or result._level != t._level:
         raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it")
     if tuple(result.shape) != tuple(t.shape):
         raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(result.shape)}")
@@ -125,16 +164,27 @@ def _store_view(t: Tensor, result: Tensor, recording: bool) -> None:
 
 def touch(t: Tensor, value: Tensor) -> None:
     """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one more version, but no later a write."""
-    _allow(t, recording_at(t), value._node is not None, "setitem")
+    _allow(t, recording_at(t), value._node is not None)
     t._cell.append(t._cell[-1] if t._cell else 0)
 
 
 def _written(t: Tensor) -> None:
-    now = tick()
-    t._cell.append(now)
-    last_write[0] = now
-    if t._born is not None:
-        t._born = len(t._cell)  # type: ignore[misc]
+    if t._born is None:
+        now = tick()
+        t._cell.append(now)
+        last_write[0] = now
+        return
+    x = t
+    while x._born is not None and type(x) is not Data:
+        x = x._base
+    if type(x) is Data:
+        x._writes += 1
+        t._cell.insert(0, QUIET)  # views are to be brought up to date, but nothing that was saved is spoilt
+    else:
+        now = tick()
+        t._cell.append(now)
+        last_write[0] = now
+    t._born = len(t._cell)  # type: ignore[misc]
 
 
 def _rank(elem: Element) -> int:
@@ -199,11 +249,15 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
+    others = False
+    if isinstance(value, Tensor):
+        value = peeled(value, t._level)
+        others = _has_history(value)
     recording = recording_at(t)
-    grads = _allow(t, recording, isinstance(value, Tensor) and value._node is not None, "setitem")
+    grads = _allow(t, recording, others, key)
     _check_value(t, value, recording)
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses
-    if type(t) is not LayeredTensor and not inner and not grads and in_memory(t) and not (t._how is not None and overlaps(t)):
+    if type(t) is not LayeredTensor and not inner and not grads and _directly_writable(t):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
             try:
@@ -220,7 +274,24 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
         if recording and (value._node is not None or history(part)[0]._node is not None):
             rebase(part, value)
         return
+    if grads and not inner and type(t) is Tensor and in_memory(t) and _write_items(op, t, key, value):
+        return
     store(t, function(t, key, value), recording, "setitem")
+
+
+def _write_items(op: Op, t: Tensor, key: Any, value: Any) -> bool:
+    """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
+    try:
+        result = apply_tensor(op, (t, key, value), t, _assign)
+    except (IndexError, TypeError, ValueError):
+        return False
+    _take_over(t, result)
+    return True
+
+
+def _assign(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
 
 
 def _fitting(t: Tensor, key: Any, value: Any) -> tuple[Tensor, Tensor] | None:

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from .element import Host, host_named
-from .level import Layer
+from .level import Layer, innermost
 
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
@@ -27,10 +27,10 @@ def history(t: Any) -> tuple[Any, Part]:
 
 def _ascend(t: Any, through_detached: bool) -> tuple[Any, Part]:
     steps = []
-    while t._born is not None and (t._how is not None or through_detached):
+    while t._born is not None and (t._how is not None or through_detached) and t._cell is t._base._cell:
         if t._how is not None:
             op, args, number, _ = t._how
-            steps.append((op.name, args, number))
+            steps.append((op.name, args, None if op.outputs == () else number))
         t = t._base
     return t, tuple(reversed(steps))
 
@@ -40,10 +40,10 @@ def in_memory(t: Any) -> bool:
     host: Host = t._elem.host
     if not host.mutable or isinstance(t._array, host.fixed):
         return False
-    if t._how is None:
+    if t._born is None:
         return True
     root, _ = memory(t)
-    return not isinstance(root._array, Layer) and bool(host.shared(host.xp, t._array, root._array))
+    return root is t or (not isinstance(root._array, Layer) and (t._array is root._array or bool(host.shared(host.xp, t._array, root._array))))
 
 
 def allows(x: Any, array: Any, reshaped: Any) -> bool:
@@ -51,11 +51,13 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
 
     Where memory cannot be seen, what is computed counts as laid out row by row, and views of it as they would be in NumPy.
     """
-    if x._elem.host.mutable and not isinstance(array, Layer):
-        if isinstance(array, x._elem.host.scalars):
+    host: Host = x._elem.host
+    inner = innermost(array)
+    if host.mutable and inner.shape == array.shape:
+        if isinstance(inner, host.scalars):
             return True
         try:
-            x._elem.host.xp.reshape(array, reshaped.shape, copy=False)
+            host.xp.reshape(inner, reshaped.shape, copy=False)
         except (ValueError, AttributeError):  # AttributeError: of array_api_strict
             return False
         return True
@@ -84,7 +86,7 @@ def _without_memory(shape: tuple[int, ...]) -> Any:
 def overlaps(t: Any) -> bool:
     """Whether an element of the memory shows at several places of the view `t`."""
     x = t
-    while x._born is not None:
+    while x._born is not None and x._cell is x._base._cell:
         if prod(x.shape) > prod(x._base.shape):  # no other view can
             break
         x = x._base

@@ -40,6 +40,13 @@ class Layer:
         return self
 
 
+def innermost(x: Any) -> Any:
+    """The raw array at the bottom of a tower of layers."""
+    while isinstance(x, Layer):
+        x = x._array
+    return x
+
+
 class Run:
     """One transformation that is running, or has run.
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 from weakref import ref
 
 from ..errors import GradientError, LeakError
 from . import level
 from .element import Element, host_of
-from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra
+from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
 from .leaving import Leaving
 from .level import Layer, Run
 
@@ -68,7 +68,9 @@ class Tensor(Leaving):
     def data(self) -> Tensor:
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
         self._look()
-        return wrap_at(self, self._array)
+        if self._elem.host.mutable and not isinstance(self._array, self._elem.host.fixed):
+            return wrap_at(self, self._array)
+        return alias(self) if type(self) is LayeredTensor else Data._of(self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -76,16 +78,18 @@ class Tensor(Leaving):
         if tuple(array.shape) != tuple(self.shape) or array.dtype != self.dtype:
             raise RuntimeError(f"data of shape {tuple(array.shape)} and dtype {array.dtype} cannot replace that of a Tensor of shape "
                                f"{tuple(self.shape)} and dtype {self.dtype}")
-        if self._born is not None:  # a view no more
+        self._cell = self._cell.copy()  # what shared the old memory has its own from now on
+        if self._born is not None:
             self._base = wrap_at(self, array)  # type: ignore[misc]
             self._base._cell = self._cell
             self._how = None  # type: ignore[misc]
+            self._born = len(self._cell)  # type: ignore[misc]
         self._array = array
 
     @property
     def _version(self) -> int:
         """How often the memory was written in place."""
-        return len(self._cell)
+        return versions(self._cell)
 
     def _check(self) -> None:
         """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
@@ -315,7 +319,7 @@ class View(Tensor):
     _how: How | None
 
     @classmethod
-    def _make(cls, array: Any, base: Tensor, how: How | None) -> View:
+    def _make(cls, array: Any, base: Tensor, how: How | None) -> Self:
         t = _new(cls)
         t._array = array
         host = base._elem.host
@@ -332,12 +336,30 @@ class View(Tensor):
             _refresh(self)
 
 
+class Data(View):
+    """`x.data` where arrays cannot be written: what is written to it reaches x, but as a version that spoils nothing that was saved."""
+
+    __slots__ = ("_writes",)
+    _writes: int
+
+    @classmethod
+    def _of(cls, base: Tensor) -> Data:
+        t = cls._make(base._array, base, None)
+        t._writes = 0
+        return t
+
+    @property
+    def _version(self) -> int:
+        return self._writes
+
+
 def alias(base: Tensor) -> Tensor:
     """`base` itself as a constant: same memory, same version counter, no history."""
     if type(base) is LayeredTensor:
         return LayeredTensor._make(base._array, base._run, base._level)._on(base, None)
-    if type(base) is View and base._how is None:
+    if type(base) is View and base._how is None and base._cell is base._base._cell:
         base = base._base
+        base._look()
     return View._make(base._array, base, None)
 
 
@@ -376,6 +398,16 @@ class LayeredTensor(Tensor):
             _refresh(self)
         if self._run.finished and isinstance(self._array, Layer) and not isinstance(self._array, Tensor):
             self._array._check()  # raises where that is a layer of a finished transformation
+
+
+def peeled(x: Any, level: int) -> Any:
+    """`x` without what it is of running transformations above `level`, as far as it is a constant to them: it met one that was made inside."""
+    while isinstance(x, LayeredTensor) and x._level > level:
+        x._check()
+        if x._node is not None:
+            break
+        x = x._array
+    return x
 
 
 def element_of(x: Any) -> Element:

@@ -10,6 +10,7 @@ So there is no list of the views of a memory; a view knows its base, and how it 
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from ..errors import GradientError
@@ -17,7 +18,7 @@ from ..registry import OPS, Op
 from . import dispatch, instruments, tensor
 from .backward import keepable
 from .dispatch import general, recording_at, run_raw
-from .graph import AccumulateGrad, Extra, Node, backward_name, extra
+from .graph import AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps
 from .level import Layer
 from .tensor import Tensor
@@ -26,9 +27,10 @@ from .tensor import Tensor
 def refresh(t: Any) -> None:
     """Bring a view that is older than the last write to its memory up to date, its bases first."""
     chain = [t]
-    while chain[-1]._base._born is not None and chain[-1]._base._born != len(t._cell):
-        chain.append(chain[-1]._base)
-    chain[-1]._base._check()
+    while (base := chain[-1]._base)._born is not None and base._cell is t._cell and base._born != len(t._cell):
+        chain.append(base)
+    if base._cell is t._cell:
+        base._check()
     for view in reversed(chain):
         if not _renew(view):
             return
@@ -37,13 +39,19 @@ def refresh(t: Any) -> None:
 def _renew(t: Any) -> bool:
     """The same of one view, whose base is up to date. Returns whether its history is, too."""
     base, how = t._base, t._how
-    if how is None:
+    if base._cell is not t._cell:  # which was given other memory
+        pass
+    elif how is None:
         t._array = base._array
     else:
         op, args, number, _ = how
         inner = (base._array, *args)
-        found = general(op, inner) if isinstance(base._array, Layer) else run_raw(op, inner, t._elem.host)
-        t._array = found if number is None else found[number]
+        if isinstance(base._array, Layer):
+            found = general(op, inner)
+        else:
+            host = t._elem.host
+            found = host.at_once(host.xp, base._array, lambda: run_raw(op, inner, host))
+        t._array = found if number is None or op.outputs == () else found[number]
         if base._node is not None and t._elem.floating:
             why = _forbidden(t)
             if why is not None:
@@ -101,7 +109,7 @@ def _forbidden(t: Any) -> str | None:
 
 def _output(t: Any, op: Op, number: int) -> str:
     node = t._node
-    name = backward_name(op.name) if node is None else node.name()
+    name = "Unstack" if node is None and t._how[2] is not None else backward_name(op.name) if node is None else node.name()
     return f"Output {number} of {name.removesuffix('Backward')}"
 
 
@@ -124,12 +132,16 @@ REFERS = ("unsupported operation: more than one element of the written-to tensor
           "before performing the operation.")
 
 
+_replacing = threading.RLock()
+"""Held while the root of a memory gets a new array, or a new node: views of disjoint parts may be written by several threads."""
+
+
 def write(t: Any, value: Any, name: str) -> None:
     """Put `value`, of the shape and dtype of the Tensor `t`, into its memory. The array of `t` is the right one afterwards."""
     host = t._elem.host
     if t._how is not None and overlaps(t):
         raise RuntimeError(f"{name}: {REFERS}")
-    shown = (not isinstance(t._array, host.fixed) and host.mutable if t._how is None else in_memory(t)) and not isinstance(value, Layer)
+    shown = (not isinstance(t._array, host.fixed) and host.mutable if t._born is None else in_memory(t)) and not isinstance(value, Layer)
     if shown:
         try:
             t._array = host.write(host.xp, t._array, value)
@@ -139,6 +151,15 @@ def write(t: Any, value: Any, name: str) -> None:
                 raise RuntimeError(f"{name}: {REFERS} (The memory is read-only: {error}.)") from error
         else:
             return
+    with _replacing:
+        _replace(t, value, name)
+    if not shown:
+        t._array = value
+
+
+def _replace(t: Any, value: Any, name: str) -> None:
+    """Put `value` into the root of the memory of `t`."""
+    host = t._elem.host
     root, part = memory(t)
     new = value
     if part:
@@ -151,8 +172,6 @@ def write(t: Any, value: Any, name: str) -> None:
         if not host.mutable:
             keepable(root, new)
         root._array = new
-    if not shown:
-        t._array = value
 
 
 def _write_all(root: Any, value: Any, name: str) -> None:
@@ -166,14 +185,17 @@ def _write_all(root: Any, value: Any, name: str) -> None:
 def rebase(t: Any, value: Tensor) -> None:
     """Record that the view `t` was given the value of `value`. Its own node is made anew when it is used next."""
     root, part = history(t)
-    old = root._node
-    inner = (root._array, value._array, part)
-    edges = (old, value._node, None)
     op = OPS["copy_slices"]
-    dispatch._attach(op, dispatch.needs_of(op, edges), inner, edges, (root._cell, value._cell, None), root._array, [root])
+    with _replacing:
+        old = root._node
+        edges = (old, value._node, None)
+        inner = (root._array, value._array, part)
+        dispatch._attach(op, dispatch.needs_of(op, edges), inner, edges, (root._cell, value._cell, None), root._array, [root])
     move_retained(old, root._node)
     instruments.recorded(root._node, (root, value, part), root)
     t._born = -1
+    if type(t._node) is HookedNode:  # which may retain a gradient, but not that of the old value
+        t._check()
 
 
 def part_of(t: Tensor, key: Any) -> Tensor:
@@ -192,7 +214,12 @@ def inside_function(t: Any) -> None:
 
 def same_place(value: Any, t: Tensor, key: Any) -> bool:
     """Whether `t[key] = value`, a view, writes what stands there: as Python does at the end of `t[key] += other`."""
-    return value._base is t and value._how[0].name == "getitem" and value._how[1][0] is key
+    op, args, _, recorded = value._how
+    if value._base is not t or op.name != "getitem" or args[0] is not key or not recorded:
+        return False
+    value._check()
+    t._check()
+    return (value._node is None) == (t._node is None)
 
 
 tensor._refresh = refresh

@@ -11,8 +11,8 @@ from functools import wraps
 from math import prod
 from typing import Any
 
-from ..engine.dispatch import innermost, is_array
-from ..engine.level import Layer, transformation
+from ..engine.dispatch import is_array
+from ..engine.level import Layer, innermost, transformation
 from ..engine.tensor import element_of
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent

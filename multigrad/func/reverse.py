@@ -169,10 +169,10 @@ def _inner(t: Any, run: Run) -> Any:
 
 def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTensor], run: Run, keep: bool) -> list[Any]:
     roots = [(t._node, _inner(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
-    targets: dict[Any, Any] = {t._node: None for t in inputs}
+    targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
     if roots:
         run_pass(roots, Pass(inputs[0], keep, False, targets))
-    return [_zeros(t) if targets[t._node] is None else targets[t._node] for t in inputs]
+    return [_zeros(t) if targets[t._leaf] is None else targets[t._leaf] for t in inputs]
 
 
 def _zeros(t: LayeredTensor) -> Any:

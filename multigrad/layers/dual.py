@@ -17,9 +17,9 @@ from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import general, innermost, is_array, itself, plain_scalars, run_raw, shows
+from ..engine.dispatch import general, is_array, itself, plain_scalars, run_raw, shows
 from ..engine.element import SCALARS, Host, common_host, mixed
-from ..engine.level import Layer, Run, outside
+from ..engine.level import Layer, Run, innermost, outside
 from ..engine.tensor import element_of, wrap
 from ..errors import GradientError
 from ..registry import Op
@@ -201,7 +201,7 @@ def _tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several:
     if not kind:
         return
     if several:
-        pairs = bases(op, values, found, top)
+        pairs = bases(op, values, values, found, top)
     elif kind != "layout" or not isinstance(values[0], Dual) or layout.allows(values[0], values[0], found[0]):
         pairs = [(values[0], itself(top) if kind == "same" else (op, tuple(values[1:]), None, None))]
     else:

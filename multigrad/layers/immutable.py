@@ -88,7 +88,7 @@ class Immutable(Leaving):
             else:
                 op, arguments, number, _ = how
                 found = general(op, (base, *arguments))
-                view._take(found if number is None else found[number])
+                view._take(found if number is None or op.outputs == () else found[number])
             view._born = len(view._cell)
 
     # In place

@@ -212,8 +212,14 @@ define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwis
        doc="The absolute value (modulus) of each element. The gradient at 0 is 0.")
 define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans), batching="elementwise",
        doc="The sign of each element; of a complex one, z / |z|. The gradient of a real argument is 0, as is that at 0.")
-linear("real(x, /)", x=lambda xp, g: g, batching="elementwise", view=True, doc="The real part of each element.")
-linear("imag(x, /)", x=lambda xp, g: g * 1j, batching="elementwise", view=True, doc="The imaginary part of each element.")
+
+
+def _of_complex(x: Any) -> bool:
+    return "complex" in str(x.dtype)
+
+
+linear("real(x, /)", x=lambda xp, g: g, batching="elementwise", view=lambda x: _of_complex(x) or "same", doc="The real part of each element.")
+linear("imag(x, /)", x=lambda xp, g: g * 1j, batching="elementwise", view=_of_complex, doc="The imaginary part of each element.")
 linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise", doc="The complex conjugate of each element.")
 # By ans, not by sign(x2): the sign of -0. counts. Nothing flows to x2, and nothing at x1 = 0.
 elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,

@@ -43,6 +43,8 @@ def _fit(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
 
 def _write_masked(xp: Any, x: Any, mask: Any, value: Any) -> Any:
     if _has_rows(value.shape, x.shape[len(mask.shape):]):
+        if xp.truth(xp.sum(xp.astype(mask, index_dtype(xp, xp.device_of(mask)))) != value.shape[0]):
+            raise ValueError(f"setitem: {value.shape[0]} values cannot be written where the mask is true, which is not the same number of times")
         value = masked_rows(xp, mask, value)
     elif len(value.shape) > len(x.shape) - len(mask.shape):
         value = xp.reshape(value, value.shape[1:])
@@ -79,7 +81,7 @@ def setitem_value_vjp(xp: Any, g: Any, key: Any, value_shape: tuple[int, ...], x
     part = g[key]
     if not is_basic(key):
         number = xp.reshape(xp.arange(prod(part.shape), device=x_device), part.shape)
-        written = xp.setitem(xp.zeros(g.shape, dtype=number.dtype, device=x_device), key, number)
+        written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)  # no number where none was written
         part = xp.where(written[key] == number, part, xp.zeros_like(part))
     return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
 

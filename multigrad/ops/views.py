@@ -61,11 +61,12 @@ def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
 
 
 def _complex(xp: Any, re: Any, im: Any) -> Any:
-    """re + i im. Not `re + 1j * im`, where an infinity would make the other part nan."""
-    i = 1j * xp.where(xp.isfinite(im), im, 0.0)
-    for part in (inf, -inf):
-        i = xp.where(im == part, complex(0.0, part), i)
-    return re + xp.where(xp.isnan(im), complex(0.0, nan), i)
+    """re + i im, also where they are infinite, nan or a zero with a sign, which `re + 1j * im` would spoil."""
+    size = xp.abs(im)
+    i = complex(-0.0, 1.0) * xp.where(xp.isfinite(im), size, 0.0)
+    i = xp.where(xp.isnan(im), complex(-0.0, nan), xp.where(size == inf, complex(-0.0, inf), i))
+    z = re + i
+    return xp.where(xp.signbit(im), xp.conj(z), z)
 
 
 linear("read_slices(x, /, part)", forward=read_slices, doc="Return the part of `x` that a view shows, given by the steps to it.", chapter="kernels",

@@ -1,0 +1,109 @@
+"""The corpus of programs that write into arrays: what is expected is what PyTorch does, see mutations/."""
+
+from __future__ import annotations
+
+import pytest
+from parity.mutations import corpus
+from parity.mutations.apart import DEAR, LOOSE, UNSPOILT, UNTRACEABLE
+from parity.mutations.sides import Multigrad, Torch, Traced
+
+import multigrad as mg
+from multigrad.errors import BackendError
+
+EXPECTED = corpus.load()
+CLONES = {  # a deviation, and the same in words that PyTorch takes
+    "times_itself": "operands.times_clone_of_itself",
+    "divided_by_itself": "operands.divided_by_clone_of_itself",
+    "to_the_power_of_itself": "operands.to_the_power_of_clone_of_itself",
+    "times_its_other_part": "operands.times_clone_of_its_other_part",
+    "plus_its_own_part": "operands.plus_clone_of_its_own_part",
+    "assigned_its_own_part": "operands.assigned_clone_of_its_own_part",
+    "plus_its_transpose": "operands.plus_clone_of_its_transpose",
+    "older_view_of_a_constant_written": "stale.older_view_of_a_constant_written",
+}
+
+
+def check(xp, names):
+    found = {name: corpus.complaint(xp, name, EXPECTED[name]) for name in names}
+    wrong = [f"{name}: {text}" for name, text in found.items() if text]
+    assert not wrong, "\n".join(wrong)
+
+
+def of(module):
+    return [name for name in corpus.PROGRAMS if name.startswith(f"{module}.")]
+
+
+def backend(name):
+    try:
+        return Multigrad(name)
+    except BackendError as error:
+        pytest.skip(f"backend {name!r} cannot be used here: {error}")
+
+
+@pytest.mark.parametrize("name", corpus.PROGRAMS)
+def test_on_numpy(name):
+    check(Multigrad("numpy"), [name])
+
+
+@pytest.mark.parametrize("name", corpus.PROGRAMS)
+def test_on_strict(name):
+    check(backend("strict"), [name])
+
+
+# Not one by one: processes that share the tests would each compile for all shapes.
+
+
+@pytest.mark.parametrize("module", corpus.MODULES)
+def test_on_jax(module):
+    check(backend("jax"), [name for name in of(module) if name not in DEAR])
+
+
+@pytest.mark.slow
+def test_on_jax_what_compiles_long():
+    check(backend("jax"), sorted(DEAR))
+
+
+def test_under_jit():
+    backend("jax")
+    check(Traced(), list(corpus.PROGRAMS)[::16])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", corpus.MODULES)
+def test_under_jit_all(module):
+    backend("jax")
+    check(Traced(), of(module))
+
+
+@pytest.mark.parametrize("module", corpus.MODULES)
+def test_in_pytorch(module):
+    pytest.importorskip("torch")
+    check(Torch(), of(module))
+
+
+@pytest.mark.parametrize("name", CLONES)
+def test_a_deviation_is_what_clones_give(name):
+    own, clones = EXPECTED[f"deviations.{name}"], EXPECTED[CLONES[name]]
+    assert own["raises"] is clones["raises"] is None
+    assert not corpus.same(own | {"facts": []}, clones | {"facts": []})
+
+
+def test_what_immutable_arrays_keep():
+    pytest.importorskip("jax")
+    xp = mg.namespace("jax")
+    x = xp.asarray([0.5, 1.0, 2.0], dtype="float64", requires_grad=True)
+    y = xp.exp(x)
+    y.data.zero_()
+    assert y.tolist() == [0.0, 0.0, 0.0] and y._version == 0
+    xp.sum(y).backward()
+    assert x.grad.tolist() == xp.exp(x.detach()).tolist()
+
+
+def test_what_the_corpus_has():
+    assert corpus.PROGRAMS.keys() == EXPECTED.keys() >= DEAR | LOOSE | UNTRACEABLE | UNSPOILT
+    succeed = [name for name, found in EXPECTED.items() if found["raises"] is None]
+    assert len(EXPECTED) >= 200 and len(succeed) >= 0.7 * len(EXPECTED)
+    refusals = {found["raises"][1] for found in EXPECTED.values() if found["raises"]}
+    assert refusals == corpus.REFUSALS.keys()
+    differentiated = [name for name in succeed if any(key.startswith("grad ") for key in EXPECTED[name])]
+    assert len(differentiated) > 0.9 * len(succeed)

@@ -1,0 +1,272 @@
+"""Views where two things meet: detach and staleness, traces, gradients that are views, keys that change, parts of complex numbers, levels."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import values
+
+import multigrad as mg
+from multigrad.errors import GradientError
+
+X = np.asarray([1.0, 2.0, 3.0])
+
+
+def leaf(xp: Any, data: Any = X) -> Any:
+    return xp.asarray(np.array(data), requires_grad=True)
+
+
+def const(xp: Any, data: Any = X) -> Any:
+    return xp.asarray(np.array(data))
+
+
+def check(t: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(values(t), expected)
+
+
+class TestDetached:
+    def test_again_after_a_write(self, xp: Any) -> None:
+        x = const(xp)
+        d = x[:2].detach()
+        d += 10
+        e = d.detach()
+        check(e, [11, 12])
+        e += 1
+        check(x, [12, 13, 3])
+
+    def test_from_a_view_that_was_written(self, xp: Any) -> None:
+        """Where libraries return copies, the view's own array is not in the memory."""
+        x = const(xp)
+        w = x[:2]
+        w += 1
+        d = w.detach()
+        d += 10
+        check(x, [12, 13, 3])
+        check(d, [12, 13])
+
+    def test_of_a_scalar_of_the_library(self, xp: Any) -> None:
+        s = xp.sum(const(xp))
+        d = xp.reshape(s, (1,)).detach()
+        d += 10
+        check(s, 16)
+
+
+class TestData:
+    def test_is_the_same_memory(self, xp: Any) -> None:
+        p = leaf(xp)
+        p.data[0] = 9.0
+        p.data.multiply_(2.0)
+        part = p.data[1:]
+        part -= 1
+        check(p, [18, 3, 5])
+        check(part, [3, 5])
+        p.grad = const(xp)
+        p.grad.data.zero_()
+        check(p.grad, [0, 0, 0])
+        assert p._version == 0 and p.is_leaf and p.requires_grad
+
+    def test_views_see_what_is_written_to_data(self, xp: Any) -> None:
+        y = const(xp)
+        v = y[1:]
+        y.data.add_(1.0)
+        check(v, [3, 4])
+        y += 1
+        check(v, [4, 5])
+        assert y._version == 1
+
+    def test_new_data_leaves_old_views_on_the_old_memory(self, xp: Any) -> None:
+        x = const(xp)
+        w = x[:2]
+        x.data = const(xp, [7.0, 8.0, 9.0])
+        w += 1
+        check(w, [2, 3])
+        x += 1
+        check(x, [8, 9, 10])
+        check(w, [2, 3])
+
+
+class TestGradients:
+    def test_that_are_views(self, xp: Any) -> None:
+        flat = const(xp, np.zeros(4))
+        w = leaf(xp, [1.0, 2.0])
+        w.grad = flat[:2]
+        for _ in range(2):
+            xp.sum(w * 3).backward()
+        check(w.grad, [6, 6])
+        check(flat, [6, 6, 0, 0])
+
+    def test_that_are_given_as_views_of_what_was_written(self, xp: Any) -> None:
+        base = const(xp, np.ones(3))
+        g = base[:2]
+        base *= 5
+        w = leaf(xp, [1.0, 2.0])
+        (w * 1.0).backward(g)
+        check(w.grad, [5, 5])
+
+    def test_that_a_view_retains(self, xp: Any) -> None:
+        for look in (False, True):
+            y = leaf(xp) * 1.0
+            w = y[:2]
+            w.retain_grad()
+            w *= 3
+            assert not look or w.requires_grad
+            (xp.sum(y * y) + 10 * xp.sum(w)).backward()
+            check(w.grad, [10, 10])
+
+    def test_of_an_operand_that_is_an_older_view(self, xp: Any) -> None:
+        for write in (
+            lambda k, v: k.__imul__(v), lambda k, v: k.__setitem__(..., v), lambda k, v: k.copy_(v), lambda k, v: k.__setitem__(slice(2), v),
+        ):  # fmt: skip
+            c, k, x = const(xp, [2.0, 3.0]), const(xp, [5.0, 7.0]), leaf(xp, [1.0, 1.0])
+            v = c[...]
+            c *= x
+            write(k, v)
+            assert k.requires_grad
+            xp.sum(k).backward()
+            assert values(x.grad).min() > 0
+
+    def test_of_a_part_assigned_under_no_grad(self, xp: Any) -> None:
+        a = leaf(xp)
+        y = a * 1.0
+        with mg.no_grad():
+            v = y[0]
+        y[0] = v
+        xp.sum(y).backward()
+        check(a.grad, [0, 1, 1])
+
+    def test_where_an_operand_is_given_by_keyword(self, xp: Any) -> None:
+        c = leaf(xp, 2.0)
+        r = xp.unstack(const(xp, np.zeros((2, 3))))[0]
+        with pytest.raises(GradientError, match="output of a function that returns multiple views"):
+            r.clip_(min=c)
+        check(r, [0, 0, 0])
+
+    def test_of_what_is_written_out_of_bounds(self, xp: Any) -> None:
+        a = leaf(xp)
+        y = a * 1.0
+        try:
+            y[xp.asarray(np.asarray([5]))] = a[0]
+        except IndexError:
+            assert "jax" not in xp.__name__
+            return
+        xp.sum(y).backward()  # JAX writes nothing
+        check(a.grad, [1, 1, 1])
+
+
+class TestKeys:
+    def test_that_change_afterwards(self, xp: Any) -> None:
+        i = xp.asarray(np.asarray(0))
+        x = const(xp, np.arange(5.0))
+        v = x[i:2]
+        i += 1
+        x += 10
+        check(v, [10, 11])
+        y = leaf(xp, np.arange(5.0))
+        j = xp.asarray(np.asarray(0))
+        z = y[j:2]
+        j += 1
+        xp.sum(z).backward()
+        check(y.grad, [1, 1, 0, 0, 0])
+
+    def test_axes_in_a_list(self, xp: Any) -> None:
+        axes = [1, 0]
+        x = leaf(xp, np.arange(6.0).reshape(2, 3))
+        v = xp.permute_dims(x, axes)
+        axes.reverse()
+        xp.sum(v * xp.reshape(xp.arange(6, dtype=xp.float64), (3, 2))).backward()
+        check(x.grad, [[0, 2, 4], [1, 3, 5]])
+        with mg.no_grad():
+            x += 1
+        assert v.detach().shape == (3, 2)
+
+
+class TestComplex:
+    def test_parts_of_real_arrays(self, xp: Any) -> None:
+        x = const(xp)
+        try:
+            v = xp.real(x)
+        except TypeError:
+            assert "strict" in xp.__name__
+            return
+        v += 1
+        check(x, [2, 3, 4])
+        assert values(x).dtype == np.float64
+
+    def test_signs_of_zeros(self, xp: Any) -> None:
+        x = const(xp, [complex(-2.0, -0.0), complex(1.0, 5.0)])
+        re = xp.real(x)
+        re += 1
+        re[1] = -0.0
+        assert np.signbit(values(x).imag).tolist() == [True, False] and np.signbit(values(x).real).tolist() == [True, True]
+
+
+class TestTransformations:
+    def test_constants_made_inside_are_written_with(self, xp: Any) -> None:
+        def loss(x: Any) -> Any:
+            y = x * 1.0
+            y += xp.asarray(np.ones(3))
+            y[y > xp.asarray(np.asarray(3.5))] = 0.0
+            y[xp.asarray(np.asarray([True, False, False]))] = xp.asarray(np.asarray(5.0))
+            y[1:] *= xp.asarray(np.asarray([2.0, 4.0]))
+            return xp.sum(y * y)
+
+        check(mg.asarray(mg.func.grad(loss)(const(xp).array)), [0, 24, 0])
+
+    def test_a_reshape_is_what_it_is_outside(self) -> None:
+        def loss(a: Any) -> Any:
+            y = a.T * 1.0
+            r = y.reshape((-1,))  # a copy: NumPy gives y the memory order of its operand
+            r *= 2
+            return y.sum()
+
+        np.testing.assert_array_equal(mg.func.grad(loss)(np.ones((2, 2))), np.ones((2, 2)))
+        x = mg.asarray(np.ones((2, 2)), requires_grad=True)
+        loss(x).backward()
+        check(x.grad, np.ones((2, 2)))
+
+    def test_an_input_that_does_not_want_a_gradient_any_more(self, xp: Any) -> None:
+        def loss(x: Any) -> Any:
+            total = xp.sum(x * x)
+            x.requires_grad_(False)
+            return total
+
+        check(mg.asarray(mg.func.grad(loss)(const(xp).array)), 2 * X)
+
+
+class TestTraces:
+    def test_a_stale_view_refreshed_inside_keeps_no_tracer(self) -> None:
+        jax = pytest.importorskip("jax")
+        xp = mg.namespace("jax")
+        for x in (const(xp), leaf(xp) * 1.0):
+            w = x[:2]
+            x += 1
+            found = jax.jit(lambda a: (mg.asarray(a) * w.detach() + w.detach()).array)(np.ones(2))  # noqa: B023
+            np.testing.assert_array_equal(found, [4, 6])
+            check(w.detach(), [2, 3])
+            check(w.detach() + 1, [3, 4])
+
+    def test_threads_that_write_parts_of_one_array(self) -> None:
+        pytest.importorskip("jax")
+        xp = mg.namespace("jax")
+        for recorded in (False, True):
+            x = leaf(xp, [1.0])
+            y = xp.zeros(8, dtype=xp.float64)
+            parts = [y[i : i + 1] for i in range(8)]
+            step = x * 1.0 if recorded else const(xp, [1.0])
+
+            def work(part: Any, step: Any = step) -> None:
+                for _ in range(20):
+                    part += step
+
+            threads = [threading.Thread(target=work, args=(part,)) for part in parts]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            check(y, np.full(8, 20.0))
+            if recorded:
+                xp.sum(y).backward()
+                check(x.grad, [160])
