@@ -215,6 +215,11 @@ class TestTransformations:
 
         check(mg.asarray(mg.func.grad(loss)(const(xp).array)), [0, 24, 0])
 
+    def test_detach_is_of_every_level(self, xp: Any) -> None:
+        once = mg.func.grad(lambda x: x * x * x.detach())
+        assert float(mg.asarray(once(const(xp, 3.0).array))) == 18.0
+        assert float(mg.asarray(mg.func.grad(once)(const(xp, 3.0).array))) == 6.0  # as torch.func and jax.lax.stop_gradient
+
     def test_a_reshape_is_what_it_is_outside(self) -> None:
         def loss(a: Any) -> Any:
             y = a.T * 1.0

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import enable_grad
 from ..engine.gradients import NOT_SCALAR, grad
-from ..engine.tensor import Tensor, wrap_at, wrap_new
+from ..engine.tensor import Tensor, alias, wrap_at, wrap_new
 from ..errors import GradientError
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -49,7 +49,7 @@ def _tensors(x: Any, what: str, name: str) -> tuple[bool, Tensors]:
 
 def _fresh(tensors: Tensors, create_graph: bool, leaves: bool) -> Tensors:
     """New Tensors on the same memory, apart from those that the function may capture; with `leaves` they require grad."""
-    return tuple(t.__array_namespace__().reshape(t, t.shape) if create_graph and t.requires_grad else t.detach().requires_grad_(leaves)
+    return tuple(t.__array_namespace__().reshape(t, t.shape) if create_graph and t.requires_grad else alias(t).requires_grad_(leaves)
                  for t in tensors)
 
 
@@ -98,7 +98,7 @@ def _unpack(x: tuple[T, ...], several: bool) -> T | tuple[T, ...]:
 
 
 def _finish(x: Tensors, create_graph: bool) -> Tensors:
-    return x if create_graph else tuple(t.detach() for t in x)
+    return x if create_graph else tuple(alias(t) for t in x)
 
 
 def _zeros(like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False) -> Tensor:

@@ -204,9 +204,11 @@ class Tensor(Leaving):
         _backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
     def detach(self) -> Tensor:
-        """A Tensor on the same memory, sharing the version counter, that does not require grad."""
+        """A Tensor on the same memory, sharing the version counter, that does not require grad; inside transformations, of any of them."""
         self._look()
-        return alias(self)
+        t = alias(self)
+        t._array = stopped(t._array)
+        return t
 
     def detach_(self) -> Tensor:
         """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
@@ -351,6 +353,11 @@ class Data(View):
     @property
     def _version(self) -> int:
         return self._writes
+
+
+def stopped(x: Any) -> Any:
+    """A value as a constant to every level."""
+    return x.detach() if isinstance(x, Layer) else x  # type: ignore[attr-defined]
 
 
 def alias(base: Tensor) -> Tensor:

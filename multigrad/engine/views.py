@@ -21,7 +21,7 @@ from .dispatch import general, recording_at, run_raw
 from .graph import AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps
 from .level import Layer
-from .tensor import Tensor
+from .tensor import Tensor, stopped
 
 
 def refresh(t: Any) -> None:
@@ -42,7 +42,7 @@ def _renew(t: Any) -> bool:
     if base._cell is not t._cell:  # which was given other memory
         pass
     elif how is None:
-        t._array = base._array
+        t._array = stopped(base._array)
     else:
         op, args, number, _ = how
         inner = (base._array, *args)
