@@ -14,7 +14,7 @@ from ..engine.graph import GradientEdge, RemovableHandle, edge, last_write, tick
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group
 from ..engine.level import Layer, innermost
-from ..engine.tensor import Tensor
+from ..engine.tensor import Tensor, alias
 
 __all__ = [
     "GradientEdge",
@@ -104,7 +104,7 @@ def _to_host(t: Tensor) -> tuple[Any, Any]:
     where = t.device
     if isinstance(t._array, Layer) or where is None or "cpu" in str(where).lower():
         return t.data, None
-    return t.detach().to_backend("numpy"), (t._elem.host.name, where)
+    return alias(t).to_backend("numpy"), (t._elem.host.name, where)
 
 
 def _from_host(packed: tuple[Any, Any]) -> Tensor:
@@ -149,7 +149,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
 def _unwritten(t: Tensor) -> Tensor:
     host = t._elem.host
     x = innermost(t)
-    return t.detach().clone() if host.mutable and not isinstance(x, host.scalars) else t.data
+    return alias(t).clone() if host.mutable and not isinstance(x, host.scalars) else t.data
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

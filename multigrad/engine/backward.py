@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any
@@ -15,6 +15,7 @@ from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import Layer, innermost
+from .reach import reach, survey
 from .tensor import LayeredTensor, Tensor, _new, element_of, wrap, wrap_at
 
 _accumulating = threading.Lock()
@@ -64,6 +65,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if node not in buffers:
             buffers[node] = g
             heappush(heap, (-node.seq, node))
+        elif g is None or buffers[node] is None:
+            buffers[node] = buffers[node] if g is None else g
         elif raw and node in owned:
             total = buffers[node]
             total += g
@@ -88,6 +91,10 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 return
             node = heappop(heap)[1]
             g = buffers.pop(node)
+            if g is None:
+                _pass_on(node, p, heap, buffers, deliver)
+                node = None
+                continue
             if narrow and node in narrow:
                 g = _astype(g, narrow.pop(node))
         kind = type(node)
@@ -121,8 +128,11 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         parents = node.next
         if rule.single:
             if found is None or (needed is not None and parents not in needed):
-                if found is None and kind is Node:
-                    refuse_none(rule)
+                if found is None:
+                    if kind is Node:
+                        refuse_none(rule)
+                    if needed is None or parents in needed:
+                        deliver(parents, None)
                 node = None
                 continue
             node, g = parents, found
@@ -130,8 +140,11 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             node = None  # the youngest parent, which may be the next to run
             for parent, gradient in zip(parents, found):  # one each, by construction
                 if gradient is None or (needed is not None and parent not in needed):
-                    if gradient is None and kind is Node:
-                        refuse_none(rule)
+                    if gradient is None:
+                        if kind is Node:
+                            refuse_none(rule)
+                        if needed is None or parent in needed:
+                            deliver(parent, None)
                     continue
                 if node is None:
                     node, g = parent, gradient
@@ -149,6 +162,21 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if heap and node.seq <= -heap[0][0]:
             deliver(node, g)
             node = None
+
+
+def _pass_on(node: Node, p: Pass, heap: list[Any], buffers: dict[Node, Any], deliver: Callable[[Node, Any], None]) -> None:
+    """Go on from a node whose gradient is None: a user's function or hook said that it is not defined. A Function gets zeros instead."""
+    if type(node) is Node:
+        found: Any = None if node.rule.single else (None,) * len(node.next)
+        if not p.keep and node.rule.saves:
+            node.saved = node.cells = None
+    else:
+        found = step(node, type(node), [None], p, heap, buffers)
+        if found is STOP:
+            return
+    for parent, gradient in zip((node.next,), (found,), strict=True) if node.rule.single else zip(node.next, found, strict=True):
+        if p.needed is None or parent in p.needed:
+            deliver(parent, gradient)
 
 
 def _widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
@@ -225,7 +253,8 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
         check_versions(node)
     rule = node.rule
     found: Any
-    if g is None:  # a prehook said so
+    if g is None or (type(g) is tuple and not isinstance(node, CustomNode) and all(x is None for x in g)):  # a function or a hook said so
+        g = None
         found = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
         found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
@@ -242,12 +271,13 @@ def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
     """Accumulate into a leaf, between the hooks of its node."""
     e = node.extra
     if e is None:
-        accumulate(node, box, p)
+        if box[0] is not None:
+            accumulate(node, box, p)
         return
     if e.prehooks:
         box[0] = run_prehooks(e, box[0], p)
     g = box[0] if e.posthooks else None
-    leaf = accumulate(node, box, p) if box[0] is not None else None
+    leaf = accumulate(node, box, p) if box[0] is not None else node.tensor()
     if leaf is not None and e.post_accumulate:
         run_post_accumulate(e, leaf)
     if e.posthooks:
@@ -266,7 +296,8 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
         buffers[node] = [None] * len(node.picks)
         heappush(heap, (-node.seq, node))
     before = buffers[node][pick.number]
-    buffers[node][pick.number] = g if before is None else before + g
+    if g is not None:
+        buffers[node][pick.number] = g if before is None else before + g
 
 
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
@@ -413,6 +444,8 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if node not in buffers:
             buffers[node] = g
             heappush(heap, (-due.get(node, node.seq), node))
+        elif g is None or buffers[node] is None:
+            buffers[node] = buffers[node] if g is None else g
         elif p.raw and node in owned:
             buffers[node] += g
         else:
@@ -433,50 +466,5 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         parents, gradients = ((node.next,), (found,)) if node.rule.single else (node.next, found)
         found = None
         for parent, gradient in zip(parents, gradients, strict=True):
-            if gradient is not None and (p.needed is None or parent in p.needed):
+            if p.needed is None or parent in p.needed:
                 deliver(parent, gradient)
-
-
-def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:
-    """The nodes that the pass reaches, and for each leaf the number at which its gradient is complete: just below its oldest child's."""
-    reached: set[Node] = set()
-    last: dict[Node, tuple[int, float]] = {root: (2**62, -i) for i, (root, _) in reversed(list(enumerate(roots))) if type(root) is AccumulateGrad}
-    stack = [root for root, _ in roots]
-    while stack:
-        node = stack.pop()
-        if node in reached:
-            continue
-        reached.add(node)
-        parents = node.next if isinstance(node.next, tuple) else (node.next,)
-        for i, parent in enumerate(parents):
-            if p.needed is not None and parent not in p.needed:
-                continue
-            stack.append(parent)
-            if type(parent) is AccumulateGrad and (parent not in last or node.seq < last[parent][0]):
-                last[parent] = (node.seq, -(i + 1) / (len(parents) + 1))
-    return reached, {leaf: number + fraction for leaf, (number, fraction) in last.items()}
-
-
-def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any]) -> set[Node]:
-    """The nodes from which a target can be reached, targets included."""
-    lowest = min(node.seq for node in targets)
-    order: list[Node] = []
-    seen: set[Node] = set()
-    stack = [node for node, _ in roots]
-    while stack:
-        node = stack.pop()
-        if node in seen or node.seq < lowest:
-            continue
-        seen.add(node)
-        order.append(node)
-        parents = node.next
-        stack += parents if isinstance(parents, tuple) else (parents,)
-    needed = set(targets)
-    for target in targets:
-        if type(target) is Pick:  # its node runs the hooks of all outputs
-            needed.update(filter(None, (ref() for ref in target.next.picks if ref is not None)))
-    for node in sorted(order, key=lambda n: n.seq):
-        parents = node.next
-        if node not in needed and any(q in needed for q in (parents if isinstance(parents, tuple) else (parents,))):
-            needed.add(node)
-    return needed

@@ -142,7 +142,7 @@ class SavedTensor:
         if isinstance(slot.array, saved.Packed):
             raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
                                 "allowed at a time.")
-        slot._pack((pack_hook, unpack_hook), slot.unpack(self._ctx).detach())
+        slot._pack((pack_hook, unpack_hook), alias(slot.unpack(self._ctx)))
 
 
 class BackwardCFunction(FunctionCtx):
@@ -179,7 +179,7 @@ class BackwardCFunction(FunctionCtx):
         for x in flat:
             node = None
             if isinstance(x, Tensor):
-                if records and x._level == self._level:
+                if x._level == self._level:
                     x._check()
                     node = x._node
             elif not is_array(x):
@@ -187,6 +187,7 @@ class BackwardCFunction(FunctionCtx):
                 self._arguments.append(None)
                 continue
             needs.append(node is not None)
+            node = node if records else None
             edges.append(node)
             self._arguments.append((tuple(x.shape), element_of(x)))
             if node is not None:
@@ -405,7 +406,7 @@ class BackwardCFunction(FunctionCtx):
             raise GradientError(f"function {type(self).__name__} returned an incorrect number of gradients (expected {expected}, got {len(results)})")
         arrays = 0
         grads = []
-        for i, (x, argument, needed) in enumerate(zip(results, self._arguments, self.needs_input_grad, strict=True)):
+        for i, (x, argument) in enumerate(zip(results, self._arguments, strict=True)):
             if argument is None:
                 if x is not None:
                     raise GradientError(f"function {type(self).__name__} returned a gradient different than None at position {i + 1}, but the "
@@ -413,7 +414,7 @@ class BackwardCFunction(FunctionCtx):
                 continue
             if x is not None and type(x) is not Tensor and not is_array(x):
                 raise GradientError(f"expected Variable or None (got {type(x).__name__})")
-            if needed:
+            if self._edges[arrays] is not None:  # whatever the user made of needs_input_grad
                 grads.append(None if x is None else self._conformed(x, arrays, *argument, p))
             arrays += 1
         if not p.keep:

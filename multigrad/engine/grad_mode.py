@@ -154,7 +154,7 @@ class enable_grad(_Mode):
 
 
 class inference_mode(_Mode):
-    """Context manager and decorator: as no_grad when `mode` is true, without effect otherwise.
+    """Context manager and decorator: as no_grad when `mode` is true, as enable_grad otherwise.
 
     PyTorch's further restrictions on such results (they cannot be saved for a backward pass) have no use here:
     results are ordinary arrays without a history.
@@ -165,7 +165,7 @@ class inference_mode(_Mode):
         self.enabled = mode
 
     def __enter__(self) -> None:
-        self.mode = not self.enabled and is_grad_enabled()
+        self.mode = not self.enabled
         super().__enter__()
 
     def clone(self) -> _Mode:

@@ -6,6 +6,7 @@ and its posthooks. For a leaf, the node's work is the accumulation, and the hook
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from .tensor import Tensor, element_of, wrap_at
 
 if TYPE_CHECKING:
     from .backward import Pass
+
+
+_retaining = threading.Lock()
 
 
 def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
@@ -29,7 +33,9 @@ def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
         elif (result := hook(t)) is not None:
             t = _checked(hook, result, t)
     if e.retain is not None and t is not None:
-        e.retain.grad = _own(t, e.retain, p)
+        with _retaining:
+            before = e.retain.grad
+            e.retain.grad = _own(t, e.retain, p) if before is None else before + t
     return _hidden(t, p)
 
 

@@ -163,15 +163,14 @@ class Tensor(Leaving):
 
     @property
     def grad(self) -> Tensor | None:
+        found: GradCell | None = getattr(self, "_grad_cell", None)
+        if found is not None and found.grad is not None:
+            return found.grad
         if not self.is_leaf and not self.retains_grad:
             warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
                           "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
                           ".retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
-            return None
-        try:
-            return self._grad_cell.grad
-        except AttributeError:
-            return None
+        return None
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
