@@ -54,6 +54,14 @@ class TestDetached:
         check(s, 16)
 
 
+    def test_of_elements_that_are_one(self, xp: Any) -> None:
+        x = const(xp)
+        d = xp.broadcast_to(x, (2, 3)).detach()
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+            d += 1
+        check(x, X)
+
+
 class TestData:
     def test_is_the_same_memory(self, xp: Any) -> None:
         p = leaf(xp)

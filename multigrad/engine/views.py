@@ -109,7 +109,7 @@ def _forbidden(t: Any) -> str | None:
 
 def _output(t: Any, op: Op, number: int) -> str:
     node = t._node
-    name = "Unstack" if node is None and t._how[2] is not None else backward_name(op.name) if node is None else node.name()
+    name = node.name() if node is not None else "Unstack" if t._how[2] is not None else backward_name(op.name)
     return f"Output {number} of {name.removesuffix('Backward')}"
 
 
@@ -139,9 +139,9 @@ _replacing = threading.RLock()
 def write(t: Any, value: Any, name: str) -> None:
     """Put `value`, of the shape and dtype of the Tensor `t`, into its memory. The array of `t` is the right one afterwards."""
     host = t._elem.host
-    if t._how is not None and overlaps(t):
+    if overlaps(t):
         raise RuntimeError(f"{name}: {REFERS}")
-    shown = (not isinstance(t._array, host.fixed) and host.mutable if t._born is None else in_memory(t)) and not isinstance(value, Layer)
+    shown = in_memory(t) and not isinstance(value, Layer)
     if shown:
         try:
             t._array = host.write(host.xp, t._array, value)
