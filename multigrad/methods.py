@@ -124,6 +124,7 @@ def _install_operator(op: Op) -> None:
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
     """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer arrays."""
     kind = type(key)
+    # is_fixed, without the call
     if kind is int or (kind is slice and type(key.start) in BOUNDS and type(key.stop) in BOUNDS and type(key.step) in BOUNDS) \
             or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)

@@ -10,9 +10,10 @@ from typing import Any
 
 from ..engine import instruments, saved
 from ..engine.custom import BackwardCFunction
-from ..engine.graph import GradientEdge, RemovableHandle, edge, last_write, tick
+from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group
+from ..engine.inplace import written
 from ..engine.level import Layer, innermost
 from ..engine.tensor import Tensor, alias
 
@@ -169,11 +170,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     for t in [tensor] if isinstance(tensor, Tensor) else tensor:
         if not isinstance(t, Tensor):
             raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
-        now = tick()
-        t._cell.append(now)
-        last_write[0] = now
-        if t._born is not None:
-            t._born = len(t._cell)  # type: ignore[misc]
+        written(t)
 
 
 class _MultiHandle(RemovableHandle):

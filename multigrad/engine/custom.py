@@ -25,7 +25,8 @@ from . import grad_mode, instruments, saved
 from .backward import Pass, strip
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
-from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, describe, edge, extra, last_write, modified, tick
+from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, describe, edge, extra, modified, tick
+from .inplace import written
 from .level import Layer, Run
 from .rules import Pullback, conform_gradient
 from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
@@ -234,7 +235,7 @@ class BackwardCFunction(FunctionCtx):
         for t in dirty.values():
             if t._how is not None:
                 refuse(t, recording_at(t), bool(self._next))
-            _written(t)
+            written(t)
         self._seq = tick()
         tensors = [self._at_level(out, top) if is_array(out) else None for out in outs]
         self._outs = [None if t is None else partial(_zeros, t._elem, tuple(t.shape), t.device) for t in tensors]
@@ -300,7 +301,6 @@ class BackwardCFunction(FunctionCtx):
         if len(self._outs) > 1:
             raise GradientError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
                                 "than one Tensor. Make sure the input is not a view (using .clone()), or split the Function into two.")
-        refuse(t, True, True)
         value = wrap_at(t, t._array)
         value._node = node
         rebase(t, value)
@@ -457,14 +457,6 @@ def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
 
 def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
-
-
-def _written(t: Tensor) -> None:
-    """Count an in-place modification."""
-    now = last_write[0] = tick()
-    t._cell.append(now)
-    if t._born is not None:
-        t._born = len(t._cell)  # type: ignore[misc]
 
 
 @contextmanager

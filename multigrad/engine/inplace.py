@@ -41,7 +41,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
             except (TypeError, ValueError):
                 pass  # the checked way below says what is wrong
             else:
-                _written(t)
+                written(t)
                 return t
     result = function(t, *others)
     if result is NotImplemented:
@@ -52,7 +52,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
 
 def _add_to_view(t: Tensor, g: Any) -> None:
     write(t, t._array + g, "backward")
-    _written(t)
+    written(t)
 
 
 backward._add_to_view = _add_to_view
@@ -93,9 +93,6 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
 
 
 def _directly_writable(t: Tensor) -> bool:
-    host = t._elem.host
-    if t._born is None:
-        return host.mutable and not isinstance(t._array, host.fixed)
     return in_memory(t) and not overlaps(t)
 
 
@@ -147,11 +144,11 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     else:
         if recording and result is not t:
             t._node = None  # of an operation without a gradient, as floor_divide, the result is a constant
-        _written(t)
+        written(t)
 
 
 def _store_view(t: Tensor, result: Tensor, recording: bool) -> None:
-    _written(t)
+    written(t)
     if not recording:
         return
     node = result._node
@@ -168,7 +165,8 @@ def touch(t: Tensor, value: Tensor) -> None:
     t._cell.append(t._cell[-1] if t._cell else 0)
 
 
-def _written(t: Tensor) -> None:
+def written(t: Tensor) -> None:
+    """Count a write to `t`, whose own array is up to date."""
     if t._born is None:
         now = tick()
         t._cell.append(now)
@@ -209,7 +207,7 @@ def _take_over(t: Tensor, result: Tensor) -> None:
     if type(t._node) is not Node:
         move_retained(t._node, node)
     t._node = node
-    _written(t)
+    written(t)
     node.seq = tick()  # it saw the memory as it is after this write
 
 
@@ -265,12 +263,12 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
             except (IndexError, TypeError, ValueError):
                 pass  # the checked way below says what is wrong, or can do it
             else:
-                _written(t)
+                written(t)
                 return
     if not inner and is_basic_key(key) and (fitting := _fitting(t, key, value)) is not None:
         part, value = fitting
         write(part, value._array, "setitem")
-        _written(part)
+        written(part)
         if recording and (value._node is not None or history(part)[0]._node is not None):
             rebase(part, value)
         return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
-from .level import Layer
+from .level import Layer, innermost
 from .surface import Surface
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ class Leaving(Surface):
         return host.device(host.xp, self._innermost())
 
     def _innermost(self) -> Any:
-        x = self._array
-        while isinstance(x, Layer):
-            x = x._array
-        return x
+        return innermost(self._array)
 
     def clone(self) -> Any:
         """A differentiable copy."""

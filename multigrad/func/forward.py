@@ -17,7 +17,7 @@ from ..engine.tensor import element_of
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
 from . import tree
-from .reverse import Function, _call, _checked_input, _chosen, _numbers, _outside, _result, vjp
+from .reverse import Function, _call, _checked_input, _chosen, _numbers, _outside, _result, _zeros, vjp
 
 
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
@@ -70,13 +70,6 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
             moved.append(x._tangent if own else None)
     primals = iter(outs)
     return tree.replaced(lambda _: _result(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
-
-
-def _zeros(x: Any, shape: tuple[int, ...] | None = None) -> Any:
-    host = element_of(x).host
-    if shape is not None:
-        return host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
-    return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
 
 
 def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
@@ -145,10 +138,10 @@ def _basis(x: Any) -> Iterator[Any]:
 def _block(x: Any, columns: Sequence[Any], argument: Any) -> Any:
     """The Jacobian of the output `x` with respect to one array of the arguments, of its columns (None for zero)."""
     shape = (*x.shape, *argument.shape)
-    if all(c is None for c in columns):
-        return _zeros(x, shape)
-    columns = [_zeros(x) if c is None else c for c in columns]
     host = element_of(x).host
+    if all(c is None for c in columns):
+        return host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+    columns = [_zeros(x) if c is None else c for c in columns]
     xp = host.bound if any(isinstance(c, Layer) for c in columns) else host.xp
     return xp.reshape(xp.stack(columns, axis=-1), shape)
 

@@ -172,13 +172,13 @@ def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTen
     targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
     if roots:
         run_pass(roots, Pass(inputs[0], keep, False, targets))
-    return [_zeros(t) if targets[t._leaf] is None else targets[t._leaf] for t in inputs]
+    return [_zeros(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in inputs]
 
 
-def _zeros(t: LayeredTensor) -> Any:
-    """What the function does not depend on has gradient zero."""
-    host = t._elem.host
-    return (host.bound if isinstance(t._array, Layer) else host.xp).zeros_like(t._array)
+def _zeros(x: Any) -> Any:
+    """The derivative of what does not depend on `x`, or `x` on it."""
+    host = element_of(x).host
+    return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
 
 
 def _result(x: Any, raw: bool) -> Any:

@@ -10,7 +10,7 @@ from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.level import Layer, outside
-from ..engine.tensor import Tensor, element_of, wrap
+from ..engine.tensor import element_of, peeled, wrap
 from ..errors import GradientError
 from .dual import Dual
 
@@ -93,8 +93,7 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
         return None
     if not is_array(t):
         raise TypeError(f"{cls.__name__}: jvp must return arrays or None, but tangent {i} is of type {type(t).__name__}")
-    while isinstance(t, Tensor) and t._level > top._level and t._node is None:  # it met a constant made inside a transformation
-        t = t._array
+    t = peeled(t, top._level)
     if isinstance(t, Layer) and t._level >= top._level:
         raise GradientError(f"{cls.__name__}: jvp returned a value of a running transformation that it was not given. Pass the array that it "
                             "comes from as an argument of apply.")

@@ -15,7 +15,7 @@ from ..engine.inplace import _cast as cast_to
 from ..engine.layout import memory, overlaps
 from ..engine.leaving import Leaving
 from ..engine.level import Run
-from ..engine.tensor import How, Tensor
+from ..engine.tensor import How, peeled
 from ..engine.views import REFERS
 from ..errors import GradientError, LeakError
 from ..registry import OPS
@@ -107,9 +107,7 @@ class Immutable(Leaving):
 
     def _own(self, value: Any, name: str) -> Any:
         """The value as a layer of this level."""
-        while isinstance(value, Tensor) and value._level > self._level and value._node is None:  # a constant made inside took part
-            value._check()
-            value = value._array
+        value = peeled(value, self._level)
         if getattr(value, "_level", 0) > self._level:
             raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it")
         return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
