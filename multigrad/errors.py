@@ -31,5 +31,9 @@ class GradientError(MultigradError, RuntimeError):
     """A gradient cannot be computed; where PyTorch raises RuntimeError, so do we."""
 
 
+class BatchingError(MultigradError, RuntimeError):
+    """Something needs the values or the shapes of single examples, which a batch does not know."""
+
+
 class LeakError(GradientError):
     """An array of a finished transformation was used after it."""

@@ -210,14 +210,14 @@ def _plain(x: Any, host: Host) -> Any:
 
 def _unwrapped(x: Any) -> Any:
     """The raw array of a Tensor among the arguments of a function without gradient (arange, eye)."""
-    if isinstance(x, Layer):
+    while isinstance(x, Layer):
+        x._check()
         if isinstance(x, Tensor):
-            x._check()
             if x._node is not None:
                 raise TypeError("a function that takes no gradient got a Tensor that requires grad; detach() it first")
-        elif isinstance(x, Leaving) and x._elem.floating:
+        elif isinstance(x, Leaving) and (x._elem.floating or x._several):
             x._refuse("a function that takes no gradient", "a Python scalar")
-        return innermost(x)
+        x = x._array
     return x
 
 

@@ -16,6 +16,13 @@ variable number a tuple `g`), an input, the output `ans` (or one of the outputs 
 array alive (`<array>_shape`, `<array>_dtype`, `<array>_device`, `<array>_order`: how the last two axes lie in memory,
 "C", "F" or None; `<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter. What no rule asks for is not
 kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>` where there are several arrays.
+
+**Batching** says how many examples are computed at once: "elementwise"; "axis" (one array, whose examples are reduced or arranged along
+`axis` or `axes`; None means all of them); "leading" (of one array, whose leading axes are a batch already); "form" (as its standard-only
+form does); or a rule, `rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis, of length `size`, or
+of length 1 where all examples have the same; anything else as it is; `batched`, a dictionary that tells of each parameter whether it is
+batched (of a list or a key, of each part). It returns the outputs with the batch as their first axis. Without any, examples are computed
+one by one.
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 from .errors import RegistrationError
@@ -33,6 +41,7 @@ __all__ = [
     "OPS",
     "Op",
     "Rule",
+    "behind_batch",
     "composite",
     "define",
     "elementwise",
@@ -41,6 +50,7 @@ __all__ = [
     "nondifferentiable",
 ]
 
+BATCHINGS = ("elementwise", "axis", "leading", "form")
 KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
 RESERVED = ("xp", "g", "t", "ans", "needs")
@@ -76,7 +86,7 @@ class Op:
     outputs: tuple[str, ...] | None  # () for one output, names for several, None for a variable number
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
-    batching: Any  # "elementwise", "axis", "leading", a function, or None: a loop
+    batching: Any  # "elementwise", "axis", "leading", "form", a rule, or None: a loop
     # What the output shows of the memory of the first argument: True a part, "layout" a part where its strides allow it, "same" that
     # argument itself, False nothing of it; or a function of all arguments that returns one of these.
     view: Any
@@ -209,12 +219,39 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
     op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
             vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True),
-            batching=batching, view=view, operator=operator,
+            batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op
     for listener in _listeners:
         listener(op)
     return op
+
+
+def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
+    """How an operation is batched, if it says so: a word, or a function as a rule."""
+    if given is None or given in BATCHINGS:
+        return given
+    code = getattr(given, "__code__", None)
+    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount or code.co_varnames[:1] != ("xp",):
+        raise RegistrationError(f"{name}: batching must be one of {', '.join(BATCHINGS)}, or a Python function that takes xp and then, by name, what "
+                                f"it needs, not {given!r}.")
+    takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    for n in takes:
+        if n not in ("xp", "size", "batched", *roles):
+            raise RegistrationError(f"{name}: the batching rule asks for {n!r}, which is none of {', '.join(['xp', 'size', 'batched', *roles])}.")
+    return Rule(given, takes)
+
+
+def behind_batch(axis: Any, ndim: int) -> Any:
+    """For batching rules: an axis, or a tuple of axes, of an example of `ndim` dimensions, as that of the batch. None means all axes."""
+    if axis is None:
+        return tuple(range(1, ndim + 1))
+    if isinstance(axis, (tuple, list)):
+        return tuple(behind_batch(a, ndim) for a in axis)
+    a = index(axis)
+    if not -ndim <= a < ndim:
+        raise IndexError(f"axis {a} is out of bounds for an array of dimension {ndim}")
+    return a % ndim + 1
 
 
 def _check_name(name: str) -> None:

@@ -190,8 +190,8 @@ def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
 def declare() -> None:
     """Declare the operations that move a Tensor."""
     linear("to_backend(x, /, backend, source)", forward=_to_backend_forward, doc="The array in another library.",
-           x=_to_backend_vjp, chapter="conversion")
+           x=_to_backend_vjp, chapter="conversion", batching="elementwise")
     linear("to_device(x, device: plain, /, *, stream=None)", forward=_to_device_forward, doc="The array on another device.",
-           x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion",
+           x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion", batching="elementwise",
            view=lambda x, device, stream: device == x.device)
 

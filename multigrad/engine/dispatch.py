@@ -146,6 +146,17 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
     return record(op, inner, edges, cells, ans, top, values)
 
 
+def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence[Any], Host]:
+    """Run `op` on values one layer further in than `top`: the result, the values as they were used, and their host."""
+    host = _host_of_layer(top)
+    for x in _candidates(op, inner):
+        if isinstance(x, Layer):
+            return general(op, tuple(inner)), inner, host
+    host = common_host(op.name, _candidates(op, inner)) or host
+    inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+    return run_raw(op, inner, host), inner, host
+
+
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
     """The value of a Tensor of this level one layer in, its node and its version cell; anything else is a constant."""
     if isinstance(x, Tensor) and x._level == reach:

@@ -133,7 +133,10 @@ class Leaving(Surface):
     def item(self) -> bool | int | float | complex:
         """The only element as a Python scalar; the gradient does not follow it."""
         self._look()
-        x = self._innermost()
+        if isinstance(self._array, Leaving):
+            found: bool | int | float | complex = self._array.item()
+            return found
+        x = self._array
         if self.size != 1:
             raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
         value: bool | int | float | complex = self._python(self._elem.host.xp.reshape(x, ()) if len(x.shape) else x)
@@ -152,7 +155,9 @@ class Leaving(Surface):
     def tolist(self) -> Any:
         """The values as nested lists of Python scalars."""
         self._look()
-        return _nested(self._elem.host.xp, self._innermost(), self._python)
+        if isinstance(self._array, Leaving):
+            return self._array.tolist()
+        return _nested(self._elem.host.xp, self._array, self._python)
 
     def __format__(self, spec: str) -> str:
         """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as its repr."""

@@ -22,6 +22,7 @@ class Layer:
     """
 
     __slots__ = ()
+    _several = False  # whether it stands for several arrays at once, so that its values are nobody's
     _level: int
     _array: Any
     _cell: list[int]

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from .forward import jacfwd, jvp, linearize
 from .reverse import grad, value_and_grad, vjp
+from .vmap import vmap
 
-__all__ = ["grad", "jacfwd", "jvp", "linearize", "value_and_grad", "vjp"]
+__all__ = ["grad", "jacfwd", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]

@@ -53,3 +53,18 @@ def _at(path: str) -> str:
 
 def _shown(given: Any) -> str:
     return f"{type(given).__name__} of {len(given)}" if isinstance(given, (dict, list, tuple)) else type(given).__name__
+
+
+def prefixed(tree: Any, prefix: Any, name: str) -> Iterator[Any]:
+    """For each leaf of `tree`, what stands for it in `prefix`, whose ints and Nones stand for whole branches. Raises ValueError where they differ."""
+    if prefix is None or isinstance(prefix, int):
+        for _ in leaves(tree):
+            yield prefix
+    elif isinstance(tree, dict) and isinstance(prefix, dict) and set(tree) == set(prefix):
+        for key, value in tree.items():
+            yield from prefixed(value, prefix[key], name)
+    elif isinstance(tree, (list, tuple)) and isinstance(prefix, (list, tuple)) and len(tree) == len(prefix):
+        for value, part in zip(tree, prefix, strict=True):
+            yield from prefixed(value, part, name)
+    else:
+        raise ValueError(f"{name}: expected an int, None or the structure of {_shown(tree)}, got {_shown(prefix)}")

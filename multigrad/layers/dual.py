@@ -11,19 +11,18 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine import layout, rules
+from ..engine import rules
 from ..engine.backward import strip
-from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import general, is_array, itself, plain_scalars, run_raw, shows
-from ..engine.element import SCALARS, Host, common_host, mixed
+from ..engine.dispatch import carried_out, general, is_array
+from ..engine.element import SCALARS, Host, mixed
 from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import element_of, wrap
+from ..engine.tensor import element_of, stopped, wrap
 from ..errors import GradientError
 from ..registry import Op
-from .immutable import Immutable
+from .immutable import Immutable, tie
 
 _new = object.__new__
 
@@ -56,6 +55,9 @@ class Dual(Immutable):
     def _constant(self, x: Any) -> Dual:
         return Dual._make(x, None, self._run, self._level)
 
+    def _copied(self, stop: bool = False) -> Dual:
+        return Dual._make(stopped(self._array) if stop else self._array, None if stop else self._tangent, self._run, self._level)
+
     @property
     def _forgets(self) -> bool:
         """Whether nothing but the primal remains of it once its run is over."""
@@ -71,13 +73,7 @@ class Dual(Immutable):
             top._check()
             return general(op, tuple(_without(v, top) for v in values))
         inner, tangents = _taken_apart(op, values, top)
-        if any(isinstance(x, Layer) for x in candidates(op, inner)):
-            host: Host = top._elem.host
-            ans = general(op, tuple(inner))
-        else:
-            host = common_host(op.name, candidates(op, inner)) or top._elem.host
-            inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
-            ans = run_raw(op, inner, host)
+        ans, inner, host = carried_out(op, inner, top)
         several = op.outputs != ()
         outs: Sequence[Any] = tuple(ans) if several else (ans,)
         moved: Sequence[Any] = (None,) * len(outs)
@@ -87,7 +83,7 @@ class Dual(Immutable):
             if any(element_of(x).floating for x in outs):
                 moved = pushed(op, host, inner, tangents, outs)
         found = [Dual._make(x, t, top._run, top._level) if is_array(x) else x for x, t in zip(outs, moved, strict=True)]
-        _tie(op, values, found, top, several)
+        tie(op, values, found, top, several)
         return named(op, same_structure(ans, found)) if several else found[0]
 
     def detach(self) -> Any:
@@ -120,7 +116,7 @@ class Dual(Immutable):
         return f"Dual({', '.join(parts)})"
 
 
-def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[list[Any], list[Any]]:
+def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any], list[Any]]:
     """The values of all parameters one layer further in, and the tangents of the array parameters."""
     inner, tangents = [], []
     for role, value in zip(op.roles.values(), values, strict=True):
@@ -193,22 +189,6 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
     if t.dtype != x.dtype:
         t = xp.astype(xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype)
     return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
-
-
-def _tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
-    """Note of which argument the results are views."""
-    kind = shows(op, values)
-    if not kind:
-        return
-    if several:
-        pairs = bases(op, values, values, found, top)
-    elif kind != "layout" or not isinstance(values[0], Dual) or layout.allows(values[0], values[0], found[0]):
-        pairs = [(values[0], itself(top) if kind == "same" else (op, tuple(values[1:]), None, None))]
-    else:
-        return
-    for x, (base, how) in zip(found, pairs, strict=True):
-        if isinstance(base, Dual) and base._level == top._level:
-            x._on(base, how)
 
 
 def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:

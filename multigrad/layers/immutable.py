@@ -7,9 +7,12 @@ came from outside stays what it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..engine.dispatch import general
+from ..engine import layout
+from ..engine.dispatch import _bases as bases
+from ..engine.dispatch import general, itself, shows
 from ..engine.graph import last_write, tick
 from ..engine.inplace import _cast as cast_to
 from ..engine.layout import memory, overlaps
@@ -18,11 +21,11 @@ from ..engine.level import Run
 from ..engine.tensor import How, peeled
 from ..engine.views import REFERS
 from ..errors import GradientError, LeakError
-from ..registry import OPS
+from ..registry import OPS, Op
 
 
 class Immutable(Leaving):
-    """Base of these layers. `_take` and `_constant` are theirs: what a value consists of is for them to know.
+    """Base of these layers. `_take`, `_constant` and `_copied` are theirs: what a value consists of is for them to know.
 
     _run          the transformation that it belongs to
     _cell         the times of in-place operations on its memory, shared by views
@@ -47,14 +50,16 @@ class Immutable(Leaving):
         raise NotImplementedError
 
     def _constant(self, x: Any) -> Any:
-        """A constant of this level around `x`."""
+        """A value from further in as a constant of this level."""
+        raise NotImplementedError
+
+    def _copied(self, stop: bool = False) -> Any:
+        """Another layer of this value; with `stop`, as a constant on every level."""
         raise NotImplementedError
 
     def _frozen(self) -> Any:
         self._check()
-        x = self._constant(self._array)
-        x._take(self)
-        return x
+        return self._copied()
 
     def _on(self, base: Immutable, how: How | None) -> Any:
         """This layer as a view of `base`."""
@@ -84,7 +89,7 @@ class Immutable(Leaving):
         for view in reversed(chain):
             base, how = view._base, view._how
             if how is None:
-                view._take(view._constant(base._array))
+                view._take(base._copied(stop=True))
             else:
                 op, arguments, number, _ = how
                 found = general(op, (base, *arguments))
@@ -158,8 +163,7 @@ class Immutable(Leaving):
     def detach(self) -> Any:
         """The same values as a constant, on every level."""
         self._check()
-        x = self._array
-        return self._constant(x.detach() if hasattr(x, "detach") and hasattr(x, "_level") else x)._on(self, None)
+        return self._copied(stop=True)._on(self, None)
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
@@ -167,3 +171,19 @@ class Immutable(Leaving):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied nor pickled; clone() it")
+
+
+def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
+    """Note of which argument the results of an operation at the level of `top` are views."""
+    kind = shows(op, values)
+    if not kind:
+        return
+    if several:
+        pairs = bases(op, values, values, found, top)
+    elif kind != "layout" or type(values[0]) is not type(top) or layout.allows(values[0], values[0], found[0]):
+        pairs = [(values[0], itself(top) if kind == "same" else (op, tuple(values[1:]), None, None))]
+    else:
+        return
+    for x, (base, how) in zip(found, pairs, strict=True):
+        if type(base) is type(top) and base._level == top._level:
+            x._on(base, how)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry import composite, linear, nondifferentiable
+from . import batching
 
 nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)", doc="Evenly spaced numbers with a given step.")
 nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An array that is not filled.")
-nondifferentiable("empty_like(x, /, *, dtype=None, device=None)", doc="An array like `x` that is not filled.")
+nondifferentiable("empty_like(x, /, *, dtype=None, device=None)", batching="elementwise", doc="An array like `x` that is not filled.")
 nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
                   doc="Ones on the k-th diagonal, zeros elsewhere.")
 nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)", doc="An array on the memory of an array of any library.")
 nondifferentiable("ones(shape, *, dtype=None, device=None)", doc="An array of ones.")
-nondifferentiable("ones_like(x, /, *, dtype=None, device=None)", doc="An array of ones like `x`.")
+nondifferentiable("ones_like(x, /, *, dtype=None, device=None)", batching="elementwise", doc="An array of ones like `x`.")
 nondifferentiable("zeros(shape, *, dtype=None, device=None)", doc="An array of zeros.")
-nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", doc="An array of zeros like `x`.")
+nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", batching="elementwise", doc="An array of zeros like `x`.")
 
 # Of an array; anything else that it accepts has no gradient.
-linear("asarray(obj, /, *, dtype=None, device=None, copy=None)", doc="An array of the given object.",
+linear("asarray(obj, /, *, dtype=None, device=None, copy=None)", batching="elementwise", doc="An array of the given object.",
        view=lambda obj, dtype, device, copy:
            not copy and (dtype is None or dtype == obj.dtype) and (device is None or device == obj.device) and "same",
        obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device))
@@ -49,6 +50,7 @@ def linspace_vjp(xp: Any, g: Any, num: int, endpoint: bool, start: Any, device: 
     return xp.sum(g * xp.reshape(weights, (num,) + (1,) * (len(g.shape) - 1)), axis=0, dtype=g.dtype)
 
 
-linear("linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)", doc="Evenly spaced numbers over an interval.",
+linear("linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)", batching=batching.linspace,
+       doc="Evenly spaced numbers over an interval.",
        start=lambda xp, g, num, endpoint, start_device: linspace_vjp(xp, g, num, endpoint, (1.0, 0.0), start_device),
        stop=lambda xp, g, num, endpoint, stop_device: linspace_vjp(xp, g, num, endpoint, (0.0, 1.0), stop_device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..registry import linear, nondifferentiable
 
 # The engine gives the gradient the dtype of the argument, and the real part for a real one. It goes back where x is.
-linear("astype(x, dtype: plain, /, *, copy=True, device=None)", doc="Convert to another dtype.",
+linear("astype(x, dtype: plain, /, *, copy=True, device=None)", batching="elementwise", doc="Convert to another dtype.",
        view=lambda x, dtype, copy, device: not copy and dtype == x.dtype and "same",
        x=lambda xp, g, device, x_device: g if device is None else xp.asarray(g, device=x_device))
 

@@ -83,7 +83,7 @@ def cholesky_jvp(xp: Any, t: Any, ans: Any, upper: Any) -> Any:
     return adjoint(xp, lower @ half) if upper else lower @ half
 
 
-define("linalg.cholesky(x, /, *, upper=False)", x=cholesky_vjp, jvp=cholesky_jvp, chapter="linalg",
+define("linalg.cholesky(x, /, *, upper=False)", batching="leading", x=cholesky_vjp, jvp=cholesky_jvp, chapter="linalg",
        doc="The lower triangle L with L L^H = x, or the upper U with U^H U = x, of a positive definite Hermitian matrix.")
 
 # ----- QR -----
@@ -152,5 +152,5 @@ def qr_jvp(xp: Any, t: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
     return b - Q @ upper, upper @ R
 
 
-define("linalg.qr(x, /, *, mode='reduced')", outputs=("Q", "R"), x=qr_vjp, jvp=qr_jvp, chapter="linalg",
+define("linalg.qr(x, /, *, mode='reduced')", batching="leading", outputs=("Q", "R"), x=qr_vjp, jvp=qr_jvp, chapter="linalg",
        doc="Orthonormal columns Q and an upper triangle R with Q R = x. Of mode='complete' with more rows than columns there is no gradient.")

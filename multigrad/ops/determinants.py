@@ -10,6 +10,7 @@ from math import nan
 from typing import Any
 
 from ..registry import define
+from . import batching_linalg
 from .decompositions import adjoint, epsilon, on_diagonal
 from .kernels import is_complex
 from .statistical import _products_of_others
@@ -68,11 +69,13 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> tuple[Any, Any]:
     return xp.zeros_like(sign), moved
 
 
-define("linalg.det(x, /)", chapter="linalg", forward={"*": det}, x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
+define("linalg.det(x, /)", batching="leading",
+       chapter="linalg", forward={"*": det}, x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
        jvp=lambda xp, t, x: xp.sum(xp.matrix_transpose(xp.adjugate(x)) * t, axis=(-2, -1)),
        doc="The determinant of each square matrix. The first two derivatives are exact at singular matrices, too; the third, of more than "
            "3 by 3, is refused there.")
-define("linalg.slogdet(x, /)", chapter="linalg", outputs=("sign", "logabsdet"), forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
+define("linalg.slogdet(x, /)", batching="leading",
+       chapter="linalg", outputs=("sign", "logabsdet"), forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
        doc="The sign (of a complex one, the phase) of the determinant and the logarithm of its modulus. A singular matrix has no gradient.")
 
 # ----- the adjugate -----
@@ -168,9 +171,10 @@ def adjugate_tangent_jvp(xp: Any, t_x: Any, t_dx: Any, x: Any, dx: Any) -> Any:
 
 
 # tr(D adj(x)[a] b), the second derivative of the determinant, is symmetric in a and b, and so is the third: that makes the adjoints.
-define("adjugate(x, /)", forward=adjugate, chapter="kernels",
+define("adjugate(x, /)", batching="leading", forward=adjugate, chapter="kernels",
        doc="The adjugate of each square matrix, det(x) inv(x): the derivative of its determinant.",
        x=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))), jvp=lambda xp, t, x: xp.adjugate_tangent(x, t))
-define("adjugate_tangent(x, dx, /)", forward=adjugate_tangent, chapter="kernels", doc="The derivative of the adjugate of x along dx.",
+define("adjugate_tangent(x, dx, /)", batching=batching_linalg.adjugate_tangent,
+       forward=adjugate_tangent, chapter="kernels", doc="The derivative of the adjugate of x along dx.",
        x=lambda xp, g, x, dx: adjoint(xp, _second_tangent(xp, x, dx, adjoint(xp, g))),
        dx=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))), jvp=adjugate_tangent_jvp)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..registry import linear, nondifferentiable
+from ..registry import behind_batch, linear, nondifferentiable
 
 Shape = tuple[int, ...]
 
@@ -173,42 +173,56 @@ def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) 
     return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), unit.dtype) * unit
 
 
+def batched_over(name: str) -> Any:
+    """The batching rule of a transform over several axes: without `axes` the last ones that `s` is for, or all."""
+
+    def rule(xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+        ndim = len(x.shape) - 1
+        axes = tuple(range(ndim - (ndim if s is None else len(s)), ndim)) if axes is None else axes
+        return getattr(xp.fft, name)(x, s=s, axes=behind_batch(tuple(axes), ndim), norm=norm)
+
+    return rule
+
+
 # ----- Declarations -----
 
-linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", doc="The discrete Fourier transform along an axis.",
+linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", doc="The discrete Fourier transform along an axis.",
        x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm))
-linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", doc="The inverse of fft.", forward={"*": ifft},
+linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", doc="The inverse of fft.", forward={"*": ifft},
        x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm))
-linear("fft.rfft(x, /, *, n=None, axis=-1, norm='backward')", doc="The first half of the spectrum of real values.", forward={"*": rfft},
+linear("fft.rfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
+       doc="The first half of the spectrum of real values.", forward={"*": rfft},
        x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "irfft", n, x_shape, x_dtype, axis, norm))
-linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": irfft},
+linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": irfft},
        doc="The inverse of rfft: real values, of half their spectrum. Imaginary parts of its elements without a twin are ignored.",
        x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm))
-linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": hfft},
+linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": hfft},
        doc="The real spectrum of a conjugate-symmetric signal, of whose values the first half is given.",
        x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm))
-linear("fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')", forward={"*": ihfft},
+linear("fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": ihfft},
        doc="The inverse of hfft: the first half of the signal.",
        x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(xp, g, "hfft", n, x_shape, x_dtype, axis, norm))
 
-linear("fft.fftn(x, /, *, s=None, axes=None, norm='backward')", doc="The discrete Fourier transform over several axes, or all.",
+linear("fft.fftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("fftn"),
+       doc="The discrete Fourier transform over several axes, or all.",
        view=over_nothing,
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "fftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of fftn.", view=over_nothing,
+linear("fft.ifftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("ifftn"), doc="The inverse of fftn.", view=over_nothing,
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "ifftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.rfftn(x, /, *, s=None, axes=None, norm='backward')", doc="The spectrum of real values over several axes, half of the last.",
+linear("fft.rfftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("rfftn"),
+       doc="The spectrum of real values over several axes, half of the last.",
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "rfftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "rfftn", x_shape, x_dtype, s, axes, norm))
-linear("fft.irfftn(x, /, *, s=None, axes=None, norm='backward')", doc="The inverse of rfftn: real values.",
+linear("fft.irfftn(x, /, *, s=None, axes=None, norm='backward')", batching=batched_over("irfftn"), doc="The inverse of rfftn: real values.",
        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "irfftn", s, axes, norm)},
        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(xp, g, "irfftn", x_shape, x_dtype, s, axes, norm))
 
-linear("fft.fftshift(x, /, *, axes=None)", doc="Move the frequency zero to the middle.",
+linear("fft.fftshift(x, /, *, axes=None)", batching="axis", doc="Move the frequency zero to the middle.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, True)},
        x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes))
-linear("fft.ifftshift(x, /, *, axes=None)", doc="The inverse of fftshift.",
+linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of fftshift.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, False)},
        x=lambda xp, g, axes: xp.fft.fftshift(g, axes=axes))
 

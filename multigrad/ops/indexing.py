@@ -10,9 +10,12 @@ from math import prod
 from typing import Any
 
 from ..registry import linear
-from .kernels import index_dtype, is_basic, linear_index, masked_rows, sole_mask, unindex, wrapped
+from . import batching
+from .kernels import linear_index, masked_rows, unindex, wrapped
+from .keys import index_dtype, is_basic, sole_mask
 
-linear("getitem(x, /, key)", view=lambda x, key: is_basic(key), forward=lambda xp, x, key: x[key], doc="The part of `x` selected by `key`: `x[key]`.",
+linear("getitem(x, /, key)", view=lambda x, key: is_basic(key), batching=batching.getitem,
+       forward=lambda xp, x, key: x[key], doc="The part of `x` selected by `key`: `x[key]`.",
        x=lambda xp, g, key, x_shape: xp.unindex(g, key, x_shape))
 
 
@@ -99,7 +102,7 @@ def _masked_cotangent(xp: Any, g: Any, mask: Any, value_shape: tuple[int, ...]) 
     return xp.expand_dims(g, axis=0) if len(value_shape) > len(rest) else g
 
 
-linear("setitem(x, key: plain, value, /)", forward=setitem,
+linear("setitem(x, key: plain, value, /)", forward=setitem, batching=batching.setitem,
        doc="A copy of `x` in which `value`, broadcast, stands at `key`; where the key repeats, the last value.",
        x=lambda xp, g, key: xp.setitem(g, key, 0.0),
        value=setitem_value_vjp)
@@ -123,7 +126,7 @@ def take_vjp(xp: Any, g: Any, indices: Any, axis: int | None, x_shape: tuple[int
     return xp.moveaxis(xp.scatter_add(xp.moveaxis(g, axis, 0), indices, n), 0, axis)
 
 
-linear("take(x, indices, /, *, axis=None)", doc="The elements of `x` at `indices` along one axis.", x=take_vjp)
+linear("take(x, indices, /, *, axis=None)", batching=batching.take, doc="The elements of `x` at `indices` along one axis.", x=take_vjp)
 
 
 def take_along_axis_vjp(xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple[int, ...], x_device: Any) -> Any:
@@ -155,5 +158,5 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     return xp.moveaxis(xp.reshape(xp.take(xp.reshape(x, (count * n,)), place, axis=0), shape), -1, axis)
 
 
-linear("take_along_axis(x, indices, /, *, axis=-1)", forward={"*": take_along_axis},
+linear("take_along_axis(x, indices, /, *, axis=-1)", forward={"*": take_along_axis}, batching=batching.take_along_axis,
        doc="The elements of `x` at `indices`, for each line along the axis its own.", x=take_along_axis_vjp)

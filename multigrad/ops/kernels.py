@@ -15,52 +15,13 @@ Costs of the defaults, for m values or index rows of k elements written into n r
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import takewhile
 from math import inf, nan, prod
 from typing import Any
 
 from ..errors import GradientError
 from ..registry import elementwise, linear
-
-# ----- What a key means -----
-
-
-def split_key(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
-    """Return `key` as a tuple with one entry per axis, and None where an axis is added; no Ellipsis, nothing left out.
-
-    A boolean mask stands for as many axes as it has. What is not understood (a list, say) stands for one axis.
-    """
-    entries = key if isinstance(key, tuple) else (key,)
-    used = sum(_axes_of(xp, k) for k in entries)
-    at = next((i for i, k in enumerate(entries) if k is Ellipsis), len(entries))
-    return entries[:at] + (slice(None),) * (ndim - used) + entries[at + 1:]
-
-
-def _axes_of(xp: Any, entry: Any) -> int:
-    if entry is None or entry is Ellipsis or isinstance(entry, bool):
-        return 0
-    return len(entry.shape) if is_mask(xp, entry) else 1
-
-
-def is_mask(xp: Any, entry: Any) -> bool:
-    """Whether an entry of a key is a boolean array."""
-    return hasattr(entry, "dtype") and bool(xp.isdtype(entry.dtype, "bool"))
-
-
-def is_int(entry: Any) -> bool:
-    """Whether an entry of a key is a Python integer (True and False are not: they mean masks without axes)."""
-    return isinstance(entry, int) and not isinstance(entry, bool)
-
-
-def is_basic(key: Any) -> bool:
-    """Whether `key` consists of integers, slices, Ellipsis and None, so that no element is selected twice."""
-    return all(k is None or k is Ellipsis or isinstance(k, slice) or is_int(k) for k in (key if isinstance(key, tuple) else (key,)))
-
-
-def sole_mask(xp: Any, key: Any) -> Any:
-    """Return the boolean mask that `key` consists of, or None if it is anything else."""
-    entry = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-    return entry if is_mask(xp, entry) else None
+from . import batching
+from .keys import index_dtype, is_basic, leading_arrays, sole_mask, split_key
 
 
 @lru_cache(maxsize=256)
@@ -85,11 +46,6 @@ def unit(xp: Any, x: Any, r: Any) -> Any:
     return x / xp.where(r == 0, inf, r)
 
 
-def index_dtype(xp: Any, device: Any) -> Any:
-    """The integer dtype that indices have on a device: its default, since not every device has int64."""
-    return xp.arange(0, device=device).dtype
-
-
 # ----- Refusals -----
 
 
@@ -101,7 +57,7 @@ def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
     return xp.where(bad, nan, x) if found is None else x
 
 
-linear("refuse(x, bad, /, message)", forward=refuse, view="same",
+linear("refuse(x, bad, /, message)", forward=refuse, view="same", batching="elementwise",
        doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not known (under a trace), nan there instead.",
        x=lambda xp, g: g)
 
@@ -147,7 +103,7 @@ def wrapped(xp: Any, indices: Any, n: int, dtype: Any) -> Any:
     return xp.where(indices < 0, indices + n, indices)
 
 
-linear("scatter_add(values, indices, /, n)", forward=scatter_add,
+linear("scatter_add(values, indices, /, n)", forward=scatter_add, batching=batching.scatter_add,
        doc="Add the rows `values[i]` into row `indices[i]` of n rows of zeros; indices are 1-d, in [-n, n), and may repeat.",
        values=lambda xp, g, indices: xp.take(g, indices, axis=0))
 
@@ -229,13 +185,6 @@ def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tupl
     return xp.reshape(total, (-1,)), len(lead)
 
 
-def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
-    """The integers and integer arrays that `key` begins with, if it restricts nothing else; otherwise nothing."""
-    entries = split_key(xp, key, ndim)
-    lead = tuple(takewhile(lambda k: is_int(k) or (hasattr(k, "dtype") and not is_mask(xp, k)), entries))
-    return lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead):]) else ()
-
-
-linear("unindex(values, /, key, shape)", forward=unindex,
+linear("unindex(values, /, key, shape)", forward=unindex, batching=batching.unindex,
        doc="Return zeros of that shape with `values` added at `key`: the adjoint of `x[key]`. Where the key repeats, they add up.",
        values=lambda xp, g, key: g[key])

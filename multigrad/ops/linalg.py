@@ -10,6 +10,7 @@ from operator import index
 from typing import Any
 
 from ..registry import composite, define, linear, multilinear, nondifferentiable
+from . import batching_linalg
 from .decompositions import adjoint, epsilon
 from .kernels import conj
 
@@ -42,10 +43,12 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
     return x1[:, None] * x2[None, :]
 
 
-multilinear("linalg.cross(x1, x2, /, *, axis=-1)", forward=cross, doc="The vector product of 3-vectors along an axis.",
+multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross,
+            forward=cross, doc="The vector product of 3-vectors along an axis.",
             x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis))
-multilinear("linalg.outer(x1, x2, /)", forward=outer, doc="The products of each element of one vector with each of another.",
+multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer,
+            forward=outer, doc="The products of each element of one vector with each of another.",
             x1=lambda xp, g, x2: g @ conj(xp, x2),
             x2=lambda xp, g, x1: conj(xp, x1) @ g)
 
@@ -77,8 +80,8 @@ def trace_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
     return diagonal_vjp(xp, xp.broadcast_to(g[..., None], (*x_shape[:-2], length)), x_shape, offset)
 
 
-linear("linalg.diagonal(x, /, *, offset=0)", forward={"*": diagonal}, view=True, x=diagonal_vjp, doc="A diagonal of each matrix.")
-linear("linalg.trace(x, /, *, offset=0, dtype=None)", x=trace_vjp,
+linear("linalg.diagonal(x, /, *, offset=0)", batching="leading", forward={"*": diagonal}, view=True, x=diagonal_vjp, doc="A diagonal of each matrix.")
+linear("linalg.trace(x, /, *, offset=0, dtype=None)", batching="leading", x=trace_vjp,
        forward={"*": lambda xp, x, offset, dtype: xp.sum(xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)},
        doc="The sum over a diagonal of each matrix.")
 
@@ -120,9 +123,9 @@ def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
     return -(xh @ g @ xh)
 
 
-define("linalg.solve(x1, x2, /)", vjp=solve_vjp, jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
+define("linalg.solve(x1, x2, /)", batching=batching_linalg.solve, vjp=solve_vjp, jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
        doc="The solution of x1 @ ans = x2 for each square matrix x1. x2 is a vector if it has one dimension, else a stack of matrices.")
-define("linalg.inv(x, /)", forward={"*": inv}, x=inv_vjp, jvp=lambda xp, t, ans: -(ans @ t @ ans),
+define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp, jvp=lambda xp, t, ans: -(ans @ t @ ans),
        doc="The inverse of each square matrix.")
 
 # ----- powers -----
@@ -164,7 +167,8 @@ def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
 
 
 # The adjoint is the same sum, with x^H.
-define("linalg.matrix_power(x, n: plain, /)", forward={"*": matrix_power}, jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1 and "same",
+define("linalg.matrix_power(x, n: plain, /)", batching="leading",
+       forward={"*": matrix_power}, jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1 and "same",
        x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
        doc="Each square matrix to an integer power; to a negative one, the power of its inverse.")
 
@@ -232,8 +236,8 @@ def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
 
 
 # The cutoff only chooses the rank, so that nothing depends on it.
-define("linalg.pinv(x, /, *, rtol: array = None)", forward={"*": pinv}, jvp=pinv_jvp,
+define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"), forward={"*": pinv}, jvp=pinv_jvp,
        x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
        doc="The Moore-Penrose pseudoinverse of each matrix. The derivative is that at constant rank.")
-nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", forward=matrix_rank,
+nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("matrix_rank"), forward=matrix_rank,
                   doc="The number of singular values of each matrix that exceed rtol times the largest.")

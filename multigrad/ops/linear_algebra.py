@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry import linear, multilinear
+from . import batching_linalg
 from .kernels import conj
 
 Shape = tuple[int, ...]
 
 
-linear("matrix_transpose(x, /)", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g),
+linear("matrix_transpose(x, /)", batching="leading", view=True, doc="Exchange the last two axes.", x=lambda xp, g: xp.matrix_transpose(g),
        forward={"*": lambda xp, x: xp.permute_dims(x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2))})
 
 
@@ -49,7 +50,8 @@ def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | Non
     return xp.matrix_transpose(x1) @ g
 
 
-multilinear("matmul(x1, x2, /)", operator="matmul", doc="Matrix product, over the last two axes.", x1=matmul_x1_vjp, x2=matmul_x2_vjp)
+multilinear("matmul(x1, x2, /)", batching=batching_linalg.matmul,
+            operator="matmul", doc="Matrix product, over the last two axes.", x1=matmul_x1_vjp, x2=matmul_x2_vjp)
 
 
 def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, Shape]:
@@ -84,10 +86,11 @@ def _ordered(xp: Any, x: Any, place: dict[int, int]) -> Any:
     return x if order == tuple(range(len(order))) else xp.permute_dims(x, order)
 
 
-multilinear("tensordot(x1, x2, /, *, axes=2)", doc="Sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
+multilinear("tensordot(x1, x2, /, *, axes=2)", batching=batching_linalg.tensordot,
+            doc="Sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
 
 # The standard allows a negative axis only: it means the same axis of both operands and of their broadcast shape.
-multilinear("vecdot(x1, x2, /, *, axis=-1)", doc="Sum of conj(x1) * x2 along an axis.",
+multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot, doc="Sum of conj(x1) * x2 along an axis.",
             forward={"*": lambda xp, x1, x2, axis: xp.sum(conj(xp, x1) * x2, axis=axis)},
             x1=lambda xp, g, x2, axis: xp.expand_dims(conj(xp, g), axis=axis) * x2,
             x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from ..registry import linear, nondifferentiable
+from . import batching
 
 Shape = tuple[int, ...]
 
@@ -34,14 +35,15 @@ def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
     return xp.reshape(xp.sum(g, axis=axes, dtype=g.dtype), x_shape) if axes else g
 
 
-linear("broadcast_arrays(*arrays)", outputs=None, view=True, doc="Broadcast arrays against each other.",
+linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True, doc="Broadcast arrays against each other.",
        arrays=lambda xp, g: list(g))
-linear("broadcast_to(x, /, shape)", view=True, doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
-linear("reshape(x, /, shape, *, copy=None)", view="layout", doc="The same elements in another shape, in row-major order.",
+linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True, doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
+linear("reshape(x, /, shape, *, copy=None)", view="layout", batching=batching.reshape,
+       doc="The same elements in another shape, in row-major order.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
-linear("expand_dims(x, /, axis)", view=True, doc="Insert axes of length 1.",
+linear("expand_dims(x, /, axis)", batching=batching.expand_dims, view=True, doc="Insert axes of length 1.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
-linear("squeeze(x, /, axis)", view=True, doc="Remove axes of length 1.",
+linear("squeeze(x, /, axis)", batching="axis", view=True, doc="Remove axes of length 1.",
        x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
 
 # ----- Orders of axes and elements -----
@@ -70,16 +72,17 @@ def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> 
     return xp.permute_dims(x, tuple(order))
 
 
-linear("permute_dims(x, /, axes)", view=True, doc="Permute the axes.", x=permute_dims_vjp)
-linear("moveaxis(x, source: plain, destination: plain, /)", view=True, forward={"*": moveaxis},
+linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True, doc="Permute the axes.", x=permute_dims_vjp)
+linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis, forward={"*": moveaxis},
        doc="Move axes to other positions; the others keep their order.",
        x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source))
-linear("flip(x, /, *, axis=None)", view=True, doc="Reverse the order of elements along axes.",
+linear("flip(x, /, *, axis=None)", batching="axis", view=True, doc="Reverse the order of elements along axes.",
        x=lambda xp, g, axis: xp.flip(g, axis=axis))
-linear("roll(x, /, shift, *, axis=None)", doc="Roll elements along axes; what leaves at one end comes in at the other.", x=roll_vjp)
-linear("tril(x, /, *, k=0)", doc="The lower triangle of each matrix, on and below the k-th diagonal.",
+linear("roll(x, /, shift, *, axis=None)", batching=batching.roll,
+       doc="Roll elements along axes; what leaves at one end comes in at the other.", x=roll_vjp)
+linear("tril(x, /, *, k=0)", batching="leading", doc="The lower triangle of each matrix, on and below the k-th diagonal.",
        x=lambda xp, g, k: xp.tril(g, k=k))
-linear("triu(x, /, *, k=0)", doc="The upper triangle of each matrix, on and above the k-th diagonal.",
+linear("triu(x, /, *, k=0)", batching="leading", doc="The upper triangle of each matrix, on and above the k-th diagonal.",
        x=lambda xp, g, k: xp.triu(g, k=k))
 
 # ----- Joining and splitting -----
@@ -105,10 +108,11 @@ def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
     return xp.stack([zero if part is None else part for part in g], axis=axis)
 
 
-linear("concat(arrays: arrays, /, *, axis=0)", doc="Join arrays along an axis; with axis=None, flattened.", arrays=concat_vjp)
-linear("stack(arrays: arrays, /, *, axis=0)", doc="Join arrays along a new axis.",
+linear("concat(arrays: arrays, /, *, axis=0)", doc="Join arrays along an axis; with axis=None, flattened.", batching=batching.concat,
+       arrays=concat_vjp)
+linear("stack(arrays: arrays, /, *, axis=0)", batching=batching.stack, doc="Join arrays along a new axis.",
        arrays=lambda xp, g, axis, needs: [part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)])
-linear("unstack(x, /, *, axis=0)", outputs=None, view=True, doc="Split an array into its parts along an axis.", x=unstack_vjp,
+linear("unstack(x, /, *, axis=0)", outputs=None, view=True, batching="axis", doc="Split an array into its parts along an axis.", x=unstack_vjp,
        forward={"*": lambda xp, x, axis: tuple(x[(slice(None),) * (axis % len(x.shape)) + (i, ...)] for i in range(x.shape[axis]))})
 
 # ----- Repeating -----
@@ -174,9 +178,9 @@ def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
     return xp.reshape(x, tuple(c * n for c, n in zip(copies, shape, strict=True)))
 
 
-linear("repeat(x, repeats, /, *, axis=None)", forward={"*": repeat},
+linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward={"*": repeat},
        doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
        x=repeat_vjp)
-linear("tile(x, repetitions: plain, /)", forward={"*": tile}, doc="Repeat the array as a whole along its axes.", x=tile_vjp)
-linear("meshgrid(*arrays, indexing='xy')", outputs=None, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
+linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile}, doc="Repeat the array as a whole along its axes.", x=tile_vjp)
+linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
        arrays=meshgrid_vjp)

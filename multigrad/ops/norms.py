@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 
 from ..registry import define
+from . import batching_linalg
 from .decompositions import adjoint
 from .kernels import conj, is_complex, unit
 from .statistical import _as, _axes, _how_many, _kept
@@ -90,7 +91,8 @@ def _number(ord: Any) -> Any:
     return ord if ord is None or isinstance(ord, str) else float(ord)
 
 
-define("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", chapter="linalg", forward={"*": vector_norm},
+define("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", batching=batching_linalg.vector_norm,
+       chapter="linalg", forward={"*": vector_norm},
        x=vector_norm_vjp, jvp=vector_norm_jvp,
        doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord), or the number of elements other than 0 (0), "
            "the largest (inf) or smallest (-inf) modulus. The gradient at the origin is 0, and ties share it.")
@@ -135,7 +137,7 @@ def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) 
     return _real_inner(xp, _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)), t, (-2, -1), bool(keepdims))
 
 
-define("linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')", chapter="linalg", forward={"*": matrix_norm},
+define("linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')", batching="leading", chapter="linalg", forward={"*": matrix_norm},
        x=matrix_norm_vjp, jvp=matrix_norm_jvp,
        doc="A norm of each matrix: the root of the sum of squares ('fro'), the sum of the singular values ('nuc'), the largest or smallest "
            "of these (2, -2), of the sums of moduli of columns (1, -1) or rows (inf, -inf). The gradient at 0 is 0, and ties share it.")
@@ -185,6 +187,7 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     return found
 
 
-define("singular_factor(x, /, ord)", chapter="kernels", forward=singular_factor, x=lambda xp, g, x, ord: singular_factor_jvp(xp, g, x, ord),
+define("singular_factor(x, /, ord)", batching="leading",
+       chapter="kernels", forward=singular_factor, x=lambda xp, g, x, ord: singular_factor_jvp(xp, g, x, ord),
        jvp=singular_factor_jvp,
        doc="U diag(w) Vh for each matrix x = U diag(S) Vh, where w is the gradient of the matrix norm of order 'nuc', 2 or -2 by S.")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry import linear, nondifferentiable
-from .kernels import index_dtype
+from . import batching
+from .keys import index_dtype
 
 # The gradient is selected, not masked: inf or nan in the branch not taken gives 0 there. The condition gets none.
 linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condition, g, 0.0),
        x2=lambda xp, g, condition: xp.where(condition, 0.0, g), batching="elementwise",
        doc="Elements of x1 where the condition holds, of x2 elsewhere.")
-nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)", doc="The index of the first largest element.")
-nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)", doc="The index of the first smallest element.")
+nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)", batching=batching.extremal_index("argmax"),
+                  doc="The index of the first largest element.")
+nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)", batching=batching.extremal_index("argmin"),
+                  doc="The index of the first smallest element.")
 
 
 def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -20,8 +23,10 @@ def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     return xp.sum(xp.astype(x != xp.zeros_like(x), index_dtype(xp, xp.device_of(x))), axis=axis, keepdims=keepdims)
 
 
-nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", forward={"*": count_nonzero}, doc="How many elements are not zero.")
-nondifferentiable("nonzero(x, /)", outputs=None, doc="The indices of the elements that are not zero, an array for each axis.")
+nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", forward={"*": count_nonzero}, batching="axis",
+                  doc="How many elements are not zero.")
+nondifferentiable("nonzero(x, /)", outputs=None, batching=batching.refused("nonzero", "Use a mask with where()."),
+                  doc="The indices of the elements that are not zero, an array for each axis.")
 
 
 def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any) -> Any:
@@ -36,4 +41,5 @@ def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any) -> Any:
 
 
 nondifferentiable("searchsorted(x1, x2, /, *, side='left', sorter: array = None)",
-                  forward={"*": searchsorted}, doc="The indices at which the elements of x2 would be inserted to keep x1 sorted.")
+                  forward={"*": searchsorted}, batching=batching.searchsorted,
+                  doc="The indices at which the elements of x2 would be inserted to keep x1 sorted.")

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from ..registry import composite, define, nondifferentiable
+from . import batching
 
 
 def unique_all_vjp(xp: Any, g_values: Any, indices: Any, x_shape: tuple[int, ...]) -> Any:
@@ -13,7 +14,8 @@ def unique_all_vjp(xp: Any, g_values: Any, indices: Any, x_shape: tuple[int, ...
     return xp.reshape(xp.scatter_add(g_values, indices, prod(x_shape)), x_shape)
 
 
-define("unique_all(x, /)", outputs=("values", "indices", "inverse_indices", "counts"),
+define("unique_all(x, /)", batching=batching.refused
+       ("unique_all", "Sort, and compare neighbours."), outputs=("values", "indices", "inverse_indices", "counts"),
        doc="The distinct elements, with the index of each, the way back to x, and how often each occurs.",
        x=unique_all_vjp,
        jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None))
@@ -46,4 +48,4 @@ def isin(xp: Any, x1: Any, x2: Any, invert: bool) -> Any:
     return ~found if invert else found
 
 
-nondifferentiable("isin(x1, x2, /, *, invert=False)", forward={"*": isin}, doc="Whether each element of x1 occurs in x2.")
+nondifferentiable("isin(x1, x2, /, *, invert=False)", forward={"*": isin}, batching=batching.isin, doc="Whether each element of x1 occurs in x2.")

@@ -19,6 +19,6 @@ def sort_jvp(xp: Any, t: Any, x: Any, axis: Any, descending: Any) -> Any:
     return xp.take_along_axis(t, xp.argsort(x, axis=axis, descending=descending, stable=True), axis=axis)
 
 
-nondifferentiable("argsort(x, /, *, axis=-1, descending=False, stable=True)", doc="The indices that sort an array along an axis.")
-define("sort(x, /, *, axis=-1, descending=False, stable=True)", x=sort_vjp, jvp=sort_jvp,
+nondifferentiable("argsort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", doc="The indices that sort an array along an axis.")
+define("sort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", x=sort_vjp, jvp=sort_jvp,
        doc="The elements sorted along an axis. The gradient follows the stable permutation.")

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from ..registry import define, linear
+from . import batching
 from .kernels import conj, is_complex, is_narrow
 
 INF = math.inf
@@ -57,10 +58,11 @@ def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
     return _spread(xp, _divided(xp, g, max(_count(x_shape, axis), 1)), x_shape, axis, keepdims)
 
 
-linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)",
+linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis",
        x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
        doc="The sum of the elements over one axis, several, or all.")
-linear("mean(x, /, *, axis=None, keepdims=False)", x=mean_vjp, doc="The arithmetic mean of the elements over one axis, several, or all.")
+linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis",
+       x=mean_vjp, doc="The arithmetic mean of the elements over one axis, several, or all.")
 
 # ----- variance and standard deviation -----
 
@@ -99,9 +101,9 @@ def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepd
     return var_jvp(xp, t, x, axis, correction, keepdims) / _twice_std(xp, ans)
 
 
-define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", x=var_vjp, jvp=var_jvp,
+define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp, jvp=var_jvp,
        doc="The variance, divided by the number of elements less the correction.")
-define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", x=std_vjp, jvp=std_jvp,
+define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp, jvp=std_jvp,
        doc="The standard deviation, the square root of the variance. The gradient of constants is 0.")
 
 # ----- extrema -----
@@ -136,9 +138,9 @@ def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) ->
     return _divided(xp, xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=keepdims), _how_many(xp, winners, t.dtype, axis, keepdims))
 
 
-define("max(x, /, *, axis=None, keepdims=False)", x=_extremum_vjp("max"), jvp=extremum_jvp,
+define("max(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("max"), jvp=extremum_jvp,
        doc="The largest element over one axis, several, or all. Ties share the gradient.")
-define("min(x, /, *, axis=None, keepdims=False)", x=_extremum_vjp("min"), jvp=extremum_jvp,
+define("min(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("min"), jvp=extremum_jvp,
        doc="The smallest element over one axis, several, or all. Ties share the gradient.")
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
@@ -184,7 +186,7 @@ def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any
     return xp.sum(gradient * _as(xp, t, ans.dtype), axis=axis, dtype=ans.dtype, keepdims=keepdims)
 
 
-define("prod(x, /, *, axis=None, dtype=None, keepdims=False)", x=prod_vjp, jvp=prod_jvp,
+define("prod(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis", x=prod_vjp, jvp=prod_jvp,
        doc="The product of the elements over one axis, several, or all.")
 
 # ----- scans -----
@@ -259,9 +261,10 @@ def _scanned(combine: Any, reduction: str) -> Any:
     return scan
 
 
-linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)", x=cumulative_sum_vjp,
+linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)", batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
        forward={"*": _scanned(operator.add, "sum")},
        doc="The sums of the elements up to each one, along an axis.")
-define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)", x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
+define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)", batching=batching.scan("cumulative_prod"),
+       x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
        forward={"*": _scanned(operator.mul, "prod")},
        doc="The products of the elements up to each one, along an axis.")

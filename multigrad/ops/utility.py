@@ -6,8 +6,8 @@ from typing import Any
 
 from ..registry import composite, nondifferentiable
 
-nondifferentiable("all(x, /, *, axis=None, keepdims=False)", doc="Whether all elements are true.")
-nondifferentiable("any(x, /, *, axis=None, keepdims=False)", doc="Whether any element is true.")
+nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis", doc="Whether all elements are true.")
+nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis", doc="Whether any element is true.")
 
 
 def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:

@@ -69,7 +69,8 @@ def _complex(xp: Any, re: Any, im: Any) -> Any:
     return xp.where(xp.signbit(im), xp.conj(z), z)
 
 
-linear("read_slices(x, /, part)", forward=read_slices, doc="Return the part of `x` that a view shows, given by the steps to it.", chapter="kernels",
+linear("read_slices(x, /, part)", forward=read_slices, batching="form",
+       doc="Return the part of `x` that a view shows, given by the steps to it.", chapter="kernels",
        x=lambda xp, g, part, x_shape, x_dtype: xp.copy_slices(xp.zeros(x_shape, dtype=x_dtype, device=xp.device_of(g)), g, part))
 
 
@@ -78,6 +79,6 @@ def copy_slices_x_vjp(xp: Any, g: Any, value_shape: tuple[int, ...], value_dtype
     return xp.copy_slices(g, xp.zeros(value_shape, dtype=value_dtype, device=xp.device_of(g)), part)
 
 
-linear("copy_slices(x, value, /, part)", forward=copy_slices, chapter="kernels",
+linear("copy_slices(x, value, /, part)", forward=copy_slices, batching="form", chapter="kernels",
        doc="Return a copy of `x` in which `value`, of its shape and dtype, takes the place of the part that a view shows.",
        x=copy_slices_x_vjp, value=lambda xp, g, part: xp.read_slices(g, part))

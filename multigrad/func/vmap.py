@@ -1,0 +1,144 @@
+"""vmap: a function of one example, applied to a batch of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import wraps
+from typing import Any
+
+from ..engine.dispatch import is_array
+from ..engine.element import SCALARS
+from ..engine.level import Layer, Run, transformation
+from ..engine.tensor import LayeredTensor, element_of
+from ..layers.batched import Batched
+from . import tree
+from .reverse import Function, _result
+
+
+def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Function:
+    """Return a function that applies `function`, which is written for one example, to a batch of examples at once.
+
+    in_axes     for each positional argument, which of its axes counts the examples: an int, None for an argument that is the same for all
+                of them, or a nested structure of these that is a prefix of the argument's; one int stands for all arguments
+    out_axes    where the results have that axis: likewise, for the output; None for a result that is the same for all examples
+    chunk_size  how many examples to compute at once, at least 1, or None for all: less memory, the same result
+    randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
+
+    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all examples. Raw arrays give raw arrays,
+    unless a captured Tensor requires grad; Tensors give Tensors, through which gradients flow. Nests with itself and all other
+    transformations, in either order.
+
+    Raises ValueError where axes do not fit, BatchingError (a RuntimeError) where `function` asks for the value of an example or makes an
+    array whose shape depends on one. As torch.func.vmap, with JAX's names of the axes.
+    """
+    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size must be an int above 0, or None, not {chunk_size!r}")
+    if randomness not in ("error", "different", "same"):
+        raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")
+    _check_axes(in_axes, "in_axes")
+    _check_axes(out_axes, "out_axes")
+
+    @wraps(function)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves = list(tree.leaves(args))
+        axes = list(tree.prefixed(args, tuple(in_axes) if isinstance(in_axes, list) else in_axes, "in_axes"))
+        raw = not any(isinstance(x, Layer) for x in (*leaves, *tree.leaves(kwargs)))
+        inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
+        size = _size(inner, axes)
+        if chunk_size is None or size <= chunk_size:
+            return _run(function, args, kwargs, inner, axes, size, out_axes, raw)
+        parts = []
+        for start in range(0, size, chunk_size):
+            n = min(chunk_size, size - start)
+            part = [x if a is None else x[start:start + n, ...] for x, a in zip(inner, axes, strict=True)]
+            parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw))
+        return _joined(parts, out_axes, raw)
+
+    return mapped
+
+
+def _check_axes(axes: Any, name: str) -> None:
+    for a in tree.leaves(axes):
+        if type(a) is not int:
+            raise TypeError(f"vmap: {name} must be an int, None, or a nested structure of these, but there is {a!r} in it")
+
+
+def _front(x: Any, axis: int) -> Any:
+    """An argument with its examples along the first axis."""
+    if type(x) in SCALARS or not is_array(x):
+        raise TypeError(f"vmap: in_axes maps over an argument of type {type(x).__name__}, which has no axes; pass in_axes=None for it")
+    ndim = len(x.shape)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"vmap: in_axes has {axis} for an array of shape {tuple(x.shape)}, which has no such axis")
+    x = x._frozen() if isinstance(x, Layer) else x
+    return _moved(x, axis % ndim, 0)
+
+
+def _moved(x: Any, source: int, destination: int) -> Any:
+    if source == destination:
+        return x
+    host = element_of(x).host
+    return (host.bound if isinstance(x, Layer) else host.xp).moveaxis(x, source, destination)
+
+
+def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
+    sizes = [x.shape[0] for x, a in zip(inner, axes, strict=True) if a is not None]
+    if not sizes:
+        raise ValueError("vmap: there is nothing to map over: in_axes is None for all arguments, or there are none")
+    if len(set(sizes)) > 1:
+        raise ValueError(f"vmap: the arguments have different numbers of examples along their in_axes: {', '.join(map(str, sizes))}")
+    found: int = sizes[0]
+    return found
+
+
+def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inner: Sequence[Any], axes: Sequence[int | None], size: int,
+         out_axes: Any, raw: bool) -> Any:
+    with transformation("vmap") as run:
+        given = iter([x if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+        output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
+        where = iter(list(tree.prefixed(output, out_axes, "out_axes")))
+        found = [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
+    results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
+    return tree.replaced(lambda _: next(results), output)
+
+
+def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
+    """A result one layer further in than the batch, and whether it has an axis for it."""
+    if not is_array(x):
+        raise TypeError("vmap: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
+                        f"{type(x).__name__}")
+    while isinstance(x, LayeredTensor) and x._run is run:  # made inside
+        x._check()
+        x = x._array
+    if isinstance(x, Batched) and x._run is run:
+        x._check()
+        return x._array, True
+    return x, False
+
+
+def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
+    """A result with its examples along `axis`."""
+    if axis is None:
+        if mine:
+            raise ValueError("vmap: out_axes is None for a result that differs between examples; give an axis for it")
+        return x
+    if not mine:
+        host = element_of(x).host
+        xp = host.bound if isinstance(x, Layer) else host.xp
+        x = xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
+    ndim = len(x.shape)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"vmap: out_axes has {axis} for a result of {ndim} axes, that of the examples included")
+    return _moved(x, 0, axis % ndim)
+
+
+def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
+    """The results of all chunks, one behind the other."""
+    columns = zip(*(tree.leaves(p) for p in parts), strict=True)
+    joined = []
+    for chunks, axis in zip(columns, tree.prefixed(parts[0], out_axes, "out_axes"), strict=True):
+        host = element_of(chunks[0]).host
+        xp = host.bound if any(isinstance(x, Layer) for x in chunks) else host.xp
+        joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
+    results = iter([_result(x, raw) for x in joined])
+    return tree.replaced(lambda _: next(results), parts[0])

@@ -1,0 +1,256 @@
+"""Batched: many examples of an array at once, the layer of vmap.
+
+The value of a Batched one layer further in has the batch as its first axis; all that is seen of it from outside, its shape, its indices,
+the axes of a reduction, is that of one example. An operation on Batched arrays is the same operation one layer further in, on all examples,
+with its arguments changed as its declaration says (`Op.batching`): elementwise operations align their operands behind the batch, reductions
+count their axes from behind it, matrix functions know batches already. What is not Batched of this level is the same for all examples.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ..engine.backward import strip
+from ..engine.dispatch import _candidates as candidates
+from ..engine.dispatch import _named as named
+from ..engine.dispatch import _same_structure as same_structure
+from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_composite
+from ..engine.element import SCALARS, Host, common_host, mixed
+from ..engine.level import Layer, Run, outside
+from ..engine.rules import positions
+from ..engine.tensor import element_of, stopped, wrap
+from ..errors import BatchingError
+from ..registry import Op, behind_batch
+from .immutable import Immutable, tie
+
+_new = object.__new__
+
+
+class Batched(Immutable):
+    """The examples of a batch, as one of them. Made by `multigrad.func.vmap`.
+
+    Its operators and methods are those of Tensor. In place, the value is replaced: the array that it was made of is not written. What depends
+    on the values of single examples, `bool(x)` or the number of true elements of a mask, raises BatchingError.
+    """
+
+    __slots__ = ()
+    _several = True
+
+    @classmethod
+    def _make(cls, x: Any, run: Run, level: int) -> Batched:
+        b = _new(cls)
+        b._array = x
+        b._elem = element_of(x)
+        b._run = run
+        b._level = level
+        b._cell = []
+        b._born = b._how = None
+        return b
+
+    def _take(self, value: Any) -> None:
+        self._array = value._array
+
+    def _constant(self, x: Any) -> Batched:
+        xp = _namespace(x, self._elem.host)
+        repeated = xp.broadcast_to(xp.expand_dims(x, axis=0), (self._array.shape[0], *x.shape))
+        return Batched._make(repeated, self._run, self._level)
+
+    def _copied(self, stop: bool = False) -> Batched:
+        return Batched._make(stopped(self._array) if stop else self._array, self._run, self._level)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        return tuple(self._array.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return len(self._array.shape) - 1
+
+    @property
+    def size(self) -> int | None:
+        return prod(self._array.shape[1:])
+
+    @staticmethod
+    def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
+        top._check()
+        batching = op.batching
+        if batching == "elementwise":
+            ans, _, _ = carried_out(op, _aligned(op, values, top), top)
+        elif batching == "axis" or batching == "leading":
+            ans, _, _ = carried_out(op, _along(op, values, top), top)
+        elif batching == "form":
+            return _by_form(op, values, top)
+        else:
+            ans = _one_by_one(op, values, top) if batching is None else _by_rule(op, values, top)
+        several = op.outputs != ()
+        outs: Sequence[Any] = tuple(ans) if several else (ans,)
+        found = [Batched._make(x, top._run, top._level) if is_array(x) else x for x in outs]
+        if op.view is not False:
+            tie(op, values, found, top, several)
+        return named(op, same_structure(ans, found)) if several else found[0]
+
+    # What would need the values of single examples
+
+    def _cast(self, kind: type) -> Any:
+        self._single(f"{kind.__name__}()")
+
+    def __bool__(self) -> bool:
+        self._single("bool()")
+        raise AssertionError
+
+    def __index__(self) -> int:
+        self._single("an index")
+        raise AssertionError
+
+    def item(self) -> Any:
+        self._single("item()")
+
+    def tolist(self) -> Any:
+        self._single("tolist()")
+
+    def _single(self, what: str) -> None:
+        self._check()
+        raise BatchingError(f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} examples, whose values may differ. "
+                            "Instead of a branch on a value, choose between both results with where().")
+
+    def __repr__(self) -> str:
+        if self._run.finished:
+            return f"Batched(shape={self.shape}, leaked)"
+        self._check()
+        return f"Batched({self._array!r}, shape={self.shape})"
+
+
+def _namespace(x: Any, host: Host) -> Any:
+    """The namespace that computes with `x`."""
+    return host.bound if isinstance(x, Layer) else host.xp
+
+
+def _is_own(x: Any, top: Batched) -> bool:
+    """Whether `x` is a batch of the level of `top`. Raises where it is of another backend, or out of use."""
+    if not isinstance(x, Layer):
+        return False
+    if x._elem.host is not top._elem.host:
+        raise mixed("vmap", top._elem.host, x._elem.host)
+    if type(x) is not Batched or x._level != top._level:
+        return False
+    x._check()
+    return True
+
+
+# Kinds of operations
+
+
+def _aligned(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
+    """Operands of an elementwise operation: the batch comes first, the axes of examples are aligned at the end."""
+    inner = []
+    own = []
+    ndim = 0
+    for i, x in enumerate(values):
+        if _is_own(x, top):
+            x = x._array
+            own.append(i)
+            n = len(x.shape) - 1
+        else:
+            n = len(x.shape) if hasattr(x, "shape") else 0
+        ndim = max(ndim, n)
+        inner.append(x)
+    for i in own:
+        x = inner[i]
+        missing = ndim + 1 - len(x.shape)
+        if missing:
+            inner[i] = _namespace(x, top._elem.host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
+    return inner
+
+
+def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
+    """Arguments of an operation on one array along axes, or of a matrix function."""
+    inner = [v._array if _is_own(v, top) else v for v in values]
+    if op.batching == "axis":
+        place = positions(op)
+        i = place["axis"] if "axis" in place else place["axes"]
+        inner[i] = behind_batch(inner[i], top.ndim)
+    elif top.ndim < 2:
+        raise ValueError(f"{op.name}: expected matrices, but inside vmap got an array of shape {top.shape}")
+    return inner
+
+
+def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
+    """Run the standard-only form of an operation on the batches themselves."""
+    lifted = [tuple(map(_lifted, v)) if role == "arrays" else v if role == "plain" else _lifted(v)
+              for role, v in zip(op.roles.values(), values, strict=True)]
+    with outside():
+        return named(op, resolve_composite(op)(top._elem.host.bound, *lifted))
+
+
+def _lifted(x: Any) -> Any:
+    """A raw array as a constant, so that a rule sees layers only."""
+    return wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x
+
+
+def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
+    """Run the batching rule of an operation: on raw arrays, or, where a value is itself a layer, on layers only."""
+    batched: dict[str, Any] = {}
+    inner: list[Any] = []
+    for (name, role), value in zip(op.roles.items(), values, strict=True):
+        if role == "arrays" or type(value) is tuple:
+            batched[name] = tuple(_is_own(v, top) for v in value)
+            inner.append(tuple(v._array if own else v for v, own in zip(value, batched[name], strict=True)))
+        else:
+            batched[name] = _is_own(value, top)
+            inner.append(value._array if batched[name] else value)
+    layered = any(isinstance(x, Layer) for x in candidates(op, inner))
+    host = top._elem.host
+    xp = host.bound if layered else host.xp
+    if not layered:
+        common_host(op.name, candidates(op, inner))  # raises where there are two
+
+    def leading(x: Any, own: bool) -> Any:
+        if layered:
+            x = _lifted(x)
+        elif not own and type(x) not in SCALARS:
+            x = plain_scalars(x, host)
+        return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
+
+    given: dict[str, Any] = {"xp": xp, "size": top._array.shape[0], "batched": batched}
+    for (name, role), value in zip(op.roles.items(), inner, strict=True):
+        if role == "plain":
+            given[name] = tuple(map(_lifted, value)) if layered and type(value) is tuple else _lifted(value) if layered else value
+        elif role == "arrays":
+            given[name] = tuple(map(leading, value, batched[name]))
+        else:
+            given[name] = leading(value, batched[name])
+    rule = op.batching
+    if not layered:
+        return rule.fn(*(given[n] for n in rule.takes))
+    with outside():
+        found = rule.fn(*(given[n] for n in rule.takes))
+    return same_structure(found, [strip(x) for x in found]) if op.outputs != () else strip(found)
+
+
+_slow: set[str] = set()
+
+
+def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
+    """Compute the examples one after the other, for want of a rule."""
+    n = top._array.shape[0]
+    if not n:
+        raise BatchingError(f"{op.name}: there is no batching rule for this operation, and the batch has no example to compute it for")
+    if op.name not in _slow:
+        _slow.add(op.name)
+        warnings.warn(f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples one by one, which is slow. "
+                      "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=2)
+
+    def example(x: Any, i: int) -> Any:
+        if type(x) is tuple:
+            return tuple(example(v, i) for v in x)
+        return x._array[i, ...] if _is_own(x, top) else x
+
+    parts = [carried_out(op, [example(v, i) for v in values], top)[0] for i in range(n)]
+    xp = _namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.host)
+    if op.outputs == ():
+        return xp.stack(parts)
+    return same_structure(parts[0], [xp.stack(list(outs)) for outs in zip(*parts, strict=True)])

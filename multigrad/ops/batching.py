@@ -1,0 +1,348 @@
+"""Batching rules of operations that have one of their own: arrangement, indexing and searching. Those of linear algebra are next door.
+
+A rule gets its arrays with the batch as their first axis, of length `size`, or of length 1 where all examples have the same. "Places" are
+the numbers of elements of one example, in the order of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NoReturn
+
+from ..errors import BatchingError
+from ..registry import behind_batch
+from .keys import index_dtype, is_basic, is_int, is_mask, leading_arrays, sole_mask, split_key
+
+Shape = tuple[int, ...]
+
+
+def whole(xp: Any, x: Any, size: int) -> Any:
+    """`x` with an example of its own for each of the batch."""
+    return x if x.shape[0] == size else xp.broadcast_to(x, (size, *x.shape[1:]))
+
+
+def padded(xp: Any, x: Any, ndim: int) -> Any:
+    """`x` with axes of length 1 behind the batch, so that an example has `ndim` dimensions."""
+    missing = ndim + 1 - len(x.shape)
+    return xp.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing > 0 else x
+
+
+def aligned(xp: Any, *arrays: Any) -> list[Any]:
+    """Arrays whose examples are aligned at their last axes; Python scalars as they are."""
+    ndim = max(len(x.shape) for x in arrays if hasattr(x, "shape")) - 1
+    return [padded(xp, x, ndim) if hasattr(x, "shape") else x for x in arrays]
+
+
+def flat(xp: Any, x: Any) -> Any:
+    """Each example in a row."""
+    return xp.reshape(x, (x.shape[0], prod(x.shape[1:])))
+
+
+def counted(xp: Any, size: int, ndim: int, n: int, like: Any) -> Any:
+    """n times the number of each example, to be added to an array of `ndim` dimensions whose first axis is the batch."""
+    return xp.reshape(xp.arange(size, dtype=index_dtype(xp, xp.device_of(like)), device=xp.device_of(like)) * n, (size, *(1,) * (ndim - 1)))
+
+
+def refused(name: str, instead: str) -> Any:
+    """The rule of an operation whose output has a shape that depends on values, so that examples cannot be stacked."""
+
+    def refuse(xp: Any) -> NoReturn:
+        raise BatchingError(f"{name} inside vmap: the shape of its result depends on the values, so it may differ between examples. {instead}")
+
+    return refuse
+
+
+# ----- shapes -----
+
+
+def reshape(xp: Any, x: Any, shape: Any, copy: Any) -> Any:
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    n, known = prod(x.shape[1:]), prod(s for s in shape if s != -1)
+    if shape.count(-1) > 1 or (n % known if -1 in shape and known else n != known):
+        raise ValueError(f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}")
+    shape = tuple(n // max(known, 1) if s == -1 else s for s in shape)
+    return xp.reshape(x, (x.shape[0], *shape)) if copy is None else xp.reshape(x, (x.shape[0], *shape), copy=copy)
+
+
+def expand_dims(xp: Any, x: Any, axis: Any) -> Any:
+    several = len(axis) if isinstance(axis, (tuple, list)) else 1
+    return xp.expand_dims(x, axis=behind_batch(axis, len(x.shape) - 1 + several))
+
+
+def broadcast_to(xp: Any, x: Any, shape: Any) -> Any:
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(x.shape) - 1 > len(shape):
+        raise ValueError(f"broadcast_to: an array of shape {tuple(x.shape[1:])} cannot be broadcast to {shape}")
+    return xp.broadcast_to(padded(xp, x, len(shape)), (x.shape[0], *shape))
+
+
+def broadcast_arrays(xp: Any, arrays: Sequence[Any], size: int) -> list[Any]:
+    shape = xp.broadcast_shapes(*(tuple(x.shape[1:]) for x in arrays))
+    return [xp.broadcast_to(x, (size, *shape)) for x in aligned(xp, *arrays)]
+
+
+def permute_dims(xp: Any, x: Any, axes: Any) -> Any:
+    return xp.permute_dims(x, (0, *behind_batch(axes, len(x.shape) - 1)))
+
+
+def moveaxis(xp: Any, x: Any, source: Any, destination: Any) -> Any:
+    ndim = len(x.shape) - 1
+    return xp.moveaxis(x, behind_batch(source, ndim), behind_batch(destination, ndim))
+
+
+def roll(xp: Any, x: Any, shift: Any, axis: Any) -> Any:
+    if axis is None:
+        return xp.reshape(xp.roll(flat(xp, x), shift, axis=1), x.shape)
+    return xp.roll(x, shift, axis=behind_batch(axis, len(x.shape) - 1))
+
+
+def meshgrid(xp: Any, arrays: Sequence[Any], indexing: str, size: int) -> list[Any]:
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        order[:2] = 1, 0
+    lengths = [prod(x.shape[1:]) for x in arrays]
+    shape = [size] + [0] * len(arrays)
+    for axis, n in zip(order, lengths, strict=True):
+        shape[axis + 1] = n
+    return [xp.broadcast_to(xp.reshape(x, (x.shape[0], *(n if a == axis else 1 for a in range(len(arrays))))), tuple(shape))
+            for x, axis, n in zip(arrays, order, lengths, strict=True)]
+
+
+# ----- joining and repeating -----
+
+
+def concat(xp: Any, arrays: Sequence[Any], axis: Any, size: int) -> Any:
+    if axis is None:
+        return xp.concat([whole(xp, flat(xp, x), size) for x in arrays], axis=1)
+    return xp.concat([whole(xp, x, size) for x in arrays], axis=behind_batch(axis, len(arrays[0].shape) - 1))
+
+
+def stack(xp: Any, arrays: Sequence[Any], axis: int, size: int) -> Any:
+    return xp.stack([whole(xp, x, size) for x in arrays], axis=behind_batch(axis, len(arrays[0].shape)))
+
+
+def repeat(xp: Any, x: Any, repeats: Any, axis: Any, batched: Any) -> Any:
+    if batched["repeats"]:
+        refused("repeat", "The number of repetitions must be the same for all examples.")(xp)
+    repeats = repeats if isinstance(repeats, int) else repeats[0, ...]
+    if axis is None:
+        return xp.repeat(flat(xp, x), repeats, axis=1)
+    return xp.repeat(x, repeats, axis=behind_batch(axis, len(x.shape) - 1))
+
+
+def tile(xp: Any, x: Any, repetitions: Any) -> Any:
+    ndim = len(x.shape) - 1
+    return xp.tile(padded(xp, x, len(repetitions)), (1,) * (1 + max(ndim - len(repetitions), 0)) + tuple(repetitions))
+
+
+def linspace(xp: Any, start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Any:
+    start, stop = aligned(xp, start, stop)
+    return xp.moveaxis(xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint), 0, 1)
+
+
+# ----- along an axis, or all elements in a row -----
+
+
+def extremal_index(name: str) -> Any:
+    """The rule of argmax and argmin."""
+
+    def index(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+        if axis is not None:
+            return getattr(xp, name)(x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims)
+        found = getattr(xp, name)(flat(xp, x), axis=1)
+        return xp.reshape(found, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else found
+
+    return index
+
+
+def scan(name: str) -> Any:
+    """The rule of a cumulative function; without an axis its array has one dimension."""
+
+    def scanned(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+        ndim = len(x.shape) - 1
+        if axis is None and ndim != 1:
+            raise ValueError(f"{name}: axis is required for an array of {ndim} dimensions")
+        return getattr(xp, name)(x, axis=1 if axis is None else behind_batch(axis, ndim), dtype=dtype, include_initial=include_initial)
+
+    return scanned
+
+
+def isin(xp: Any, x1: Any, x2: Any, invert: bool, batched: Any) -> Any:
+    if not batched["x2"]:
+        return xp.isin(x1, x2[0, ...] if hasattr(x2, "shape") else x2, invert=invert)
+    rows = flat(xp, x2)
+    ndim = len(x1.shape) - 1 if hasattr(x1, "shape") else 0
+    rows = xp.reshape(rows, (rows.shape[0], *(1,) * ndim, rows.shape[1]))
+    found = xp.any((xp.expand_dims(x1, axis=-1) if hasattr(x1, "shape") else x1) == rows, axis=-1)
+    return ~found if invert else found
+
+
+def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, batched: Any) -> Any:
+    """By bisection: of the numbers of elements that may come first, one bit after the other, from the highest."""
+    if not batched["x1"] and not batched["sorter"]:
+        return xp.searchsorted(x1[0, ...], x2, side=side, sorter=None if sorter is None else sorter[0, ...])
+    if sorter is not None:
+        x1 = xp.take_along_axis(whole(xp, x1, size), whole(xp, sorter, size), axis=1)
+    if not hasattr(x2, "shape"):
+        x2 = xp.asarray([x2], dtype=x1.dtype, device=xp.device_of(x1))
+    wanted, n = whole(xp, flat(xp, x2), size), x1.shape[1]
+    real = xp.isdtype(x1.dtype, "real floating")
+    count = xp.zeros(wanted.shape, dtype=index_dtype(xp, xp.device_of(x1)), device=xp.device_of(x1))
+    step = 1 << n.bit_length()
+    while step := step // 2:
+        more = count + step
+        value = xp.take_along_axis(x1, xp.where(more <= n, more - 1, 0), axis=1)
+        before = value < wanted if side == "left" else value <= wanted
+        if real:  # nan comes last
+            before = before | (xp.isnan(wanted) & ~xp.isnan(value)) if side == "left" else before | xp.isnan(wanted)
+        count = xp.where((more <= n) & before, more, count)
+    return xp.reshape(count, (size, *x2.shape[1:]))
+
+
+# ----- gathering -----
+
+
+def take(xp: Any, x: Any, indices: Any, axis: Any, size: int, batched: Any) -> Any:
+    if axis is None and len(x.shape) != 2:
+        x = flat(xp, x)
+    axis = behind_batch(0 if axis is None else axis, len(x.shape) - 1) - 1
+    if not batched["indices"]:
+        return xp.take(x, indices[0, ...], axis=axis + 1)
+    shape, n = tuple(indices.shape[1:]), x.shape[axis + 1]
+    indices = xp.reshape(indices, (-1,))
+    if not batched["x"]:
+        found = xp.take(x[0, ...], indices, axis=axis)
+        return xp.moveaxis(xp.reshape(found, (*x.shape[1:axis + 1], size, *shape, *x.shape[axis + 2:])), axis, 0)
+    x = xp.moveaxis(x, axis + 1, 1)
+    indices = xp.take(xp.arange(n, device=xp.device_of(indices)), indices, axis=0)  # from the start, and refused where out of bounds
+    indices = xp.reshape(indices, (size, prod(shape))) + counted(xp, size, 2, n, indices)
+    found = xp.take(xp.reshape(x, (size * n, *x.shape[2:])), xp.reshape(indices, (-1,)), axis=0)
+    found = xp.reshape(found, (size, *shape, *x.shape[2:]))
+    before = tuple(range(1 + len(shape), 1 + len(shape) + axis))
+    return xp.permute_dims(found, (0, *before, *range(1, 1 + len(shape)), *range(1 + len(shape) + axis, len(found.shape))))
+
+
+def take_along_axis(xp: Any, x: Any, indices: Any, axis: int, size: int) -> Any:
+    return xp.take_along_axis(whole(xp, x, size), whole(xp, indices, size), axis=behind_batch(axis, len(x.shape) - 1))
+
+
+# ----- indexing -----
+
+
+def _entries(key: Any, batched: Any) -> tuple[tuple[Any, ...], tuple[bool, ...]]:
+    return (key, batched["key"]) if type(key) is tuple else ((key,), (batched["key"],))
+
+
+def places(xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any) -> tuple[Any, int, bool]:
+    """The places that a key with arrays selects, over how many leading axes they count, and whether they have the batch as first axis.
+
+    The key is replayed on the numbers of the elements, so that it means what the library means by it.
+    """
+    if any(mine and is_mask(xp, k) for k, mine in zip(key, own, strict=True)):
+        refused("indexing with a mask", "Use where(), or multiply by the mask.")(xp)
+    if any(own) and any(is_mask(xp, k) for k in key):
+        raise BatchingError("indexing inside vmap: a mask cannot stand beside indices that differ between examples; use nonzero() of the mask")
+    ndim = max([len(k.shape) - mine for k, mine in zip(key, own, strict=True) if hasattr(k, "dtype")], default=0)
+    key = tuple(padded(xp, k, ndim) if mine else k for k, mine in zip(key, own, strict=True))
+    lead = leading_arrays(xp, key, len(shape))
+    axes = len(lead) or len(shape)
+    numbers = xp.reshape(xp.arange(prod(shape[:axes]), device=device), shape[:axes])
+    if lead:
+        return numbers[lead], axes, any(own)
+    found = numbers[key]
+    return (xp.moveaxis(found, _batch_axis(split_key(xp, key, len(shape))), 0) if any(own) else found), axes, any(own)
+
+
+def _batch_axis(key: Sequence[Any]) -> int:
+    """Where the first axis of index arrays comes to lie: at their place if they stand together, else in front."""
+    at = [i for i, k in enumerate(key) if hasattr(k, "dtype") or is_int(k)]
+    return at[0] if at[-1] - at[0] == len(at) - 1 else 0
+
+
+def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
+    entries, own = _entries(key, batched)
+    if not any(own) and is_basic(key):
+        return x[(slice(None), *entries)]
+    shape = tuple(x.shape[1:])
+    index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
+    n, rest = prod(shape[:axes]), shape[axes:]
+    if not batched["x"]:
+        found = xp.take(xp.reshape(x, (n, *rest)), xp.reshape(index, (-1,)), axis=0)
+    elif not mine:
+        found = xp.take(xp.reshape(x, (size, n, *rest)), xp.reshape(index, (-1,)), axis=1)
+        return xp.reshape(found, (size, *index.shape, *rest))
+    else:
+        index = index + counted(xp, size, len(index.shape), n, index)
+        found = xp.take(xp.reshape(x, (size * n, *rest)), xp.reshape(index, (-1,)), axis=0)
+    return xp.reshape(found, (*index.shape, *rest))
+
+
+def _value_for(xp: Any, value: Any, ndim: int) -> Any:
+    """What is written, for a part of `ndim` dimensions. As in NumPy it may have more leading axes of length 1."""
+    extra = len(value.shape) - 1 - ndim
+    return xp.reshape(value, (value.shape[0], *value.shape[1 + extra:])) if extra > 0 else padded(xp, value, ndim)
+
+
+def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> Any:
+    x = whole(xp, x, size)
+    entries, own = _entries(key, batched)
+    array = hasattr(value, "shape")
+    if not any(own) and is_basic(key):
+        key = (slice(None), *entries)
+        return xp.setitem(x, key, _value_for(xp, value, len(x[key].shape) - 1) if array else value)
+    shape = tuple(x.shape[1:])
+    mask = entries[0] if len(entries) == 1 and is_mask(xp, entries[0]) else None
+    if mask is not None and own[0]:
+        return _write_where(xp, x, mask, value)
+    if mask is not None:  # its true elements need not be counted: the batch moves behind
+        written = xp.setitem(xp.moveaxis(x, 0, -1), mask, xp.moveaxis(value, 0, -1) if array else value)
+        return xp.moveaxis(written, -1, 0)
+    index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
+    n, rest = prod(shape[:axes]), shape[axes:]
+    if rest:  # single elements, which every library can write to
+        inner = xp.reshape(xp.arange(prod(rest), dtype=index.dtype, device=xp.device_of(x)), rest)
+        index = xp.reshape(index, (*index.shape, *(1,) * len(rest))) * prod(rest) + inner
+    index = index + counted(xp, size, len(index.shape) + (not mine), n * prod(rest), index)
+    if array:
+        value = xp.reshape(xp.broadcast_to(_value_for(xp, value, len(index.shape) - 1), index.shape), (-1,))
+    return xp.reshape(xp.setitem(xp.reshape(x, (-1,)), xp.reshape(index, (-1,)), value), x.shape)
+
+
+def _write_where(xp: Any, x: Any, mask: Any, value: Any) -> Any:
+    """Write where the mask of each example is true: what is the same for all true elements, since nobody knows how many these are."""
+    ndim, rest = len(x.shape) - 1, len(x.shape) - len(mask.shape)
+    if hasattr(value, "shape"):
+        if len(value.shape) - 1 > rest and value.shape[-rest - 1] != 1:
+            refused("writing a row for each true element of a mask", "Use where() with an array of the shape of the whole.")(xp)
+        value = xp.astype(padded(xp, _value_for(xp, value, rest), ndim), x.dtype, copy=False)
+    return xp.where(xp.reshape(mask, mask.shape + (1,) * rest), value, x)
+
+
+# ----- the kernels of indexing -----
+
+
+def scatter_add(xp: Any, values: Any, indices: Any, n: int, size: int, batched: Any) -> Any:
+    """One sum for all examples: those with the same indices side by side, others one behind the other."""
+    if not batched["indices"]:
+        return xp.moveaxis(xp.scatter_add(xp.moveaxis(values, 0, 1), indices[0, ...], n), 1, 0)
+    values = whole(xp, values, size)
+    m, rest = values.shape[1], values.shape[2:]
+    index = xp.astype(indices, index_dtype(xp, xp.device_of(indices)), copy=False)
+    index = xp.where(index < 0, index + n, index) + counted(xp, size, 2, n, index)
+    total = xp.scatter_add(xp.reshape(values, (size * m, *rest)), xp.reshape(index, (size * m,)), size * n)
+    return xp.reshape(total, (size, n, *rest))
+
+
+def unindex(xp: Any, values: Any, key: Any, shape: Shape, size: int, batched: Any) -> Any:
+    entries, own = _entries(key, batched)
+    if not any(own):
+        if is_basic(key):
+            return xp.unindex(values, (slice(None), *entries), (size, *shape))
+        key = key if sole_mask(xp, key) is not None else split_key(xp, key, len(shape))
+        return xp.moveaxis(xp.unindex(xp.moveaxis(values, 0, -1), key, (*shape, size)), -1, 0)
+    index, axes, _ = places(xp, entries, own, shape, xp.device_of(values))
+    n, rest = prod(shape[:axes]), shape[axes:]
+    index = xp.reshape(index + counted(xp, size, len(index.shape), n, index), (-1,))
+    rows = xp.reshape(whole(xp, values, size), (index.shape[0], *rest))
+    return xp.reshape(xp.scatter_add(rows, index, size * n), (size, *shape))

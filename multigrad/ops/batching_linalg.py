@@ -1,0 +1,125 @@
+"""Batching rules of products and linear systems, and of matrix functions with a tolerance.
+
+What is the same for all examples is used once: what differs makes up the rows or columns of a single product or system.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ..registry import behind_batch
+from .batching import aligned, flat, padded, whole
+
+
+def matmul(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
+    n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
+    if n1 == 0 or n2 == 0:
+        raise ValueError(f"matmul: both operands must have at least one dimension; their shapes are {tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}")
+    if not batched["x2"] and n2 <= 2:
+        return _rows_times(xp, x1, x2[0, ...])
+    if n2 == 1:
+        if not batched["x1"] and n1 == 2:  # one matrix, many vectors
+            return x2 @ xp.matrix_transpose(x1[0, ...])
+        if n1 == 1:
+            return (x1[:, None, :] @ x2[:, :, None])[:, 0, 0]
+        return (x1 @ padded(xp, x2[..., None], n1))[..., 0] if n1 > 2 else (x1 @ x2[..., None])[..., 0]
+    if n1 == 1:
+        return (padded(xp, x1[:, None, :], n2) @ x2)[..., 0, :]
+    x1, x2 = aligned(xp, x1, x2)
+    return x1 @ x2
+
+
+def _rows_times(xp: Any, x1: Any, x2: Any) -> Any:
+    """All rows of a stack of matrices times one matrix, or vector."""
+    if len(x1.shape) <= 2:
+        return x1 @ x2
+    found = xp.reshape(x1, (prod(x1.shape[:-1]), x1.shape[-1])) @ x2
+    return xp.reshape(found, (*x1.shape[:-1], *x2.shape[1:]))
+
+
+def vecdot(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
+    if axis >= 0:
+        axis -= len(x1.shape) - 1
+    for x in (x1, x2):
+        behind_batch(axis, len(x.shape) - 1)  # raises where there is no such axis
+    x1, x2 = aligned(xp, x1, x2)
+    return xp.vecdot(x1, x2, axis=axis)
+
+
+def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
+    """A product of matrices: the axes that are kept are the rows or the columns."""
+    n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
+    if hasattr(axes, "__index__"):
+        axes = range(n1 - int(axes), n1), range(int(axes))
+    sum1, sum2 = behind_batch(tuple(axes[0]), n1), behind_batch(tuple(axes[1]), n2)
+    if [x1.shape[a] for a in sum1] != [x2.shape[a] for a in sum2]:
+        raise ValueError(f"tensordot: the axes to sum over have different lengths in shapes {tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}")
+    kept1 = tuple(a for a in range(1, n1 + 1) if a not in sum1)
+    kept2 = tuple(a for a in range(1, n2 + 1) if a not in sum2)
+    rows, columns = tuple(x1.shape[a] for a in kept1), tuple(x2.shape[a] for a in kept2)
+    terms = prod(x1.shape[a] for a in sum1)
+    left = xp.reshape(xp.permute_dims(x1, (0, *kept1, *sum1)), (x1.shape[0], prod(rows), terms))
+    right = xp.reshape(xp.permute_dims(x2, (0, *sum2, *kept2)), (x2.shape[0], terms, prod(columns)))
+    found = _rows_times(xp, left, right[0, ...]) if x2.shape[0] == 1 else left @ right
+    return xp.reshape(found, (found.shape[0], *rows, *columns))
+
+
+def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
+    if axis >= 0:
+        axis -= len(x1.shape) - 1
+    for x in (x1, x2):
+        behind_batch(axis, len(x.shape) - 1)
+    x1, x2 = aligned(xp, x1, x2)
+    return xp.linalg.cross(x1, x2, axis=axis)
+
+
+def outer(xp: Any, x1: Any, x2: Any) -> Any:
+    if len(x1.shape) != 2 or len(x2.shape) != 2:
+        raise ValueError(f"linalg.outer: both operands must have one dimension; their shapes are {tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}.")
+    return x1[:, :, None] * x2[:, None, :]
+
+
+def solve(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
+    n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
+    _matrices("linalg.solve", x1)
+    if not batched["x1"] and n1 == 2 and n2 <= 2:  # one factorisation for all
+        if n2 == 1:
+            return xp.matrix_transpose(xp.linalg.solve(x1[0, ...], xp.matrix_transpose(x2)))
+        size, m, k = x2.shape
+        columns = xp.reshape(xp.permute_dims(x2, (1, 0, 2)), (m, size * k))
+        return xp.permute_dims(xp.reshape(xp.linalg.solve(x1[0, ...], columns), (m, size, k)), (1, 0, 2))
+    if n2 == 1:
+        return xp.linalg.solve(x1, padded(xp, x2[..., None], n1))[..., 0]
+    x1, x2 = aligned(xp, x1, x2)
+    return xp.linalg.solve(x1, x2)
+
+
+def _matrices(name: str, x: Any) -> None:
+    if len(x.shape) < 3:
+        raise ValueError(f"{name}: expected matrices, but inside vmap got an array of shape {tuple(x.shape[1:])}")
+
+
+def with_tolerance(function: str) -> Any:
+    """The rule of linalg.pinv and linalg.matrix_rank: a tolerance for each matrix of a stack."""
+
+    def rule(xp: Any, x: Any, rtol: Any, size: int) -> Any:
+        _matrices(f"linalg.{function}", x)
+        if hasattr(rtol, "shape"):
+            rtol = padded(xp, rtol, len(x.shape) - 3)
+            x = whole(xp, x, size)
+        return getattr(xp.linalg, function)(x, rtol=rtol)
+
+    return rule
+
+
+def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:
+    x, dx = aligned(xp, x, dx)
+    return xp.adjugate_tangent(x, dx)
+
+
+def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+    if axis is not None:
+        return xp.linalg.vector_norm(x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims, ord=ord)
+    found = xp.linalg.vector_norm(flat(xp, x), axis=1, ord=ord)
+    return xp.reshape(found, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else found
