@@ -72,7 +72,8 @@ class Batched(Immutable):
 
     @property
     def size(self) -> int | None:
-        return prod(self._array.shape[1:])
+        found: int = prod(self._array.shape[1:])
+        return found
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
