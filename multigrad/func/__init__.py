@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .forward import jacfwd, jvp, linearize
+from .forward import jvp, linearize
+from .jacobian import hessian, jacfwd, jacobian, jacrev
 from .reverse import grad, value_and_grad, vjp
 from .vmap import vmap
 
-__all__ = ["grad", "jacfwd", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]
+__all__ = ["grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]

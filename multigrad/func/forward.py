@@ -1,4 +1,4 @@
-"""Forward-mode transformations of functions: jvp, jacfwd, linearize.
+"""Forward-mode transformations of functions: jvp, linearize.
 
 The function sees its arguments as Duals of a level of their own, so transformations nest without confusing each other's derivatives,
 over raw arrays, under `jax.jit`, and inside each other.
@@ -6,18 +6,16 @@ over raw arrays, under `jax.jit`, and inside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
-from math import prod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.dispatch import is_array
-from ..engine.level import Layer, innermost, transformation
+from ..engine.level import Layer, transformation
 from ..engine.tensor import element_of
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
 from . import tree
-from .reverse import Function, _call, _checked_input, _chosen, _numbers, _outside, _result, _zeros, vjp
+from .reverse import Function, _call, _checked_input, _outside, _result, _zeros, vjp
 
 
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
@@ -70,80 +68,6 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
             moved.append(x._tangent if own else None)
     primals = iter(outs)
     return tree.replaced(lambda _: _result(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
-
-
-def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
-           randomness: str = "error") -> Function:
-    """Return a function that computes the Jacobian of `function` in forward mode: a call of it for each element of the arguments.
-
-    argnums     which positional arguments to differentiate with respect to; for a sequence the Jacobians come as tuples
-    has_aux     `function` returns (output, aux); then (Jacobian, aux) is returned
-    chunk_size  how many columns to compute at once, at least 1, or None for all; without effect on the result
-    randomness  "error", "different" or "same", as in torch; without effect, since the columns are computed one by one
-
-    The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it has the structure of the argument,
-    with arrays of shape `m + n` for arrays of shape `n` there. Arguments and outputs must be real. As torch.func.jacfwd.
-    """
-    numbers = _numbers(argnums, "jacfwd")
-    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
-        raise ValueError(f"jacfwd: chunk_size must be an int above 0, or None, not {chunk_size!r}")
-    if randomness not in ("error", "different", "same"):
-        raise ValueError(f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}")
-
-    @wraps(function)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = _chosen(numbers, len(args), "jacfwd")
-        raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
-        positions = sorted(set(chosen))
-        flat = [_checked_input(x, "jacfwd") for i in positions for x in tree.leaves(args[i])]
-        _real(flat, "jacfwd", "argument")
-        columns: list[list[list[Any]]] = [[] for _ in flat]
-        output = outs = aux = None
-        for k, e in [(k, e) for k, x in enumerate(flat) for e in _basis(x)] or [(-1, None)]:
-            seeds = [e if i == k else None for i in range(len(flat))]
-            output, outs, moved, aux = _push(function, args, kwargs, chosen, seeds, has_aux, "jacfwd", raw)
-            _real(outs, "jacfwd", "output")
-            if k >= 0:
-                columns[k].append(moved)
-        assert outs is not None
-        blocks = iter([_result(_block(out, [c[i] for c in columns[k]], x), raw) for i, out in enumerate(outs) for k, x in enumerate(flat)])
-
-        def arranged(_: Any) -> Any:
-            """The blocks of one output in the structure of the arguments."""
-            by_position = {i: tree.replaced(lambda _: next(blocks), args[i]) for i in positions}
-            return by_position[chosen[0]] if isinstance(argnums, int) else tuple(by_position[i] for i in chosen)
-
-        found = tree.replaced(arranged, output)
-        return (found, aux) if has_aux else found
-
-    return jacobian
-
-
-def _real(arrays: Sequence[Any], name: str, what: str) -> None:
-    for i, x in enumerate(arrays):
-        if element_of(x).complex:
-            raise GradientError(f"{name}: expected every {what} to be real, but number {i} is of dtype {x.dtype}")
-
-
-def _basis(x: Any) -> Iterator[Any]:
-    """The standard basis of the space of `x`, in the order of its elements: raw arrays of its shape and dtype."""
-    host = element_of(x).host
-    device = host.device(host.xp, innermost(x))
-    n = prod(x.shape)
-    places = host.xp.reshape(host.xp.arange(n, device=device), x.shape)
-    for k in range(n):
-        yield host.xp.astype(places == k, x.dtype)
-
-
-def _block(x: Any, columns: Sequence[Any], argument: Any) -> Any:
-    """The Jacobian of the output `x` with respect to one array of the arguments, of its columns (None for zero)."""
-    shape = (*x.shape, *argument.shape)
-    host = element_of(x).host
-    if all(c is None for c in columns):
-        return host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
-    columns = [_zeros(x) if c is None else c for c in columns]
-    xp = host.bound if any(isinstance(c, Layer) for c in columns) else host.xp
-    return xp.reshape(xp.stack(columns, axis=-1), shape)
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:

@@ -1,0 +1,224 @@
+"""Jacobians and Hessians of functions: jacrev, jacfwd, jacobian, hessian.
+
+Rows are pullbacks of a basis of the outputs, columns pushforwards of a basis of the arguments; either are computed all at once, as a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import prod
+from typing import Any
+
+from ..engine.dispatch import is_array
+from ..engine.level import Layer, Run, innermost, transformation
+from ..engine.tensor import LayeredTensor, element_of
+from ..errors import GradientError
+from . import tree
+from .forward import _push
+from .reverse import Function, _call, _checked_input, _chosen, _differentiate, _inner, _input, _numbers, _outside, _own, _result
+from .vmap import vmap
+
+Block = Callable[[Any, Any, Any], Any]
+
+
+def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
+    """Return a function that computes the Jacobian of `function` in reverse mode: one call of it, and a pullback for each element of the output.
+
+    argnums     which positional arguments to differentiate with respect to; for a sequence the Jacobians come as tuples
+    has_aux     `function` returns (output, aux); then (Jacobian, aux) is returned
+    chunk_size  how many rows to compute at once, at least 1, or None for all: less memory, the same result
+
+    The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it has the structure of the argument,
+    with arrays of shape `m + n` for arrays of shape `n` there. Arguments and outputs must be real. As torch.func.jacrev.
+    """
+    numbers = _numbers(argnums, "jacrev")
+    _check_chunk(chunk_size, "jacrev")
+
+    @wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        return _Jacobian("jacrev", function, argnums, numbers, has_aux, args, kwargs).by_rows(chunk_size)
+
+    return jacobian
+
+
+def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+           randomness: str = "error") -> Function:
+    """Return a function that computes the Jacobian of `function` in forward mode: a pushforward for each element of the arguments.
+
+    randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
+
+    The other arguments, and the result, are those of `jacrev`; `function` is called once for each array to differentiate with respect to,
+    and each chunk of it. As torch.func.jacfwd.
+    """
+    numbers = _numbers(argnums, "jacfwd")
+    _check_chunk(chunk_size, "jacfwd")
+    if randomness not in ("error", "different", "same"):
+        raise ValueError(f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}")
+
+    @wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        return _Jacobian("jacfwd", function, argnums, numbers, has_aux, args, kwargs).by_columns(chunk_size)
+
+    return jacobian
+
+
+def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
+    """Return a function that computes the Jacobian of `function` in the mode that takes fewer passes.
+
+    That is forward mode where the arguments have fewer elements than the output, else reverse mode; to know it, `function` is called once.
+    Arguments and result are those of `jacrev`.
+    """
+    numbers = _numbers(argnums, "jacobian")
+    _check_chunk(chunk_size, "jacobian")
+
+    @wraps(function)
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        return _Jacobian("jacobian", function, argnums, numbers, has_aux, args, kwargs).by_either(chunk_size)
+
+    return chosen
+
+
+def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
+    """Return a function that computes the Hessian of `function`: the Jacobian, in forward mode, of its Jacobian in reverse mode.
+
+    For a function that returns a scalar and an argument of shape `n` it is an array of shape `n + n`. For several arguments, structures and
+    outputs it is the Jacobian of the Jacobian, as `jacrev` describes it: `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
+    """
+    return jacfwd(jacrev(function, argnums, has_aux, chunk_size=chunk_size), argnums, has_aux, chunk_size=chunk_size)
+
+
+def _check_chunk(chunk_size: int | None, name: str) -> None:
+    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
+        raise ValueError(f"{name}: chunk_size must be an int above 0, or None, not {chunk_size!r}")
+
+
+class _Jacobian:
+    """One computation of a Jacobian: the arguments, which of them are variables, and how the blocks are laid out."""
+
+    def __init__(self, name: str, function: Function, argnums: int | Sequence[int], numbers: tuple[int, ...], has_aux: bool,
+                 args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.name, self.function, self.has_aux, self.args, self.kwargs = name, function, has_aux, args, kwargs
+        self.single = isinstance(argnums, int)
+        self.chosen = _chosen(numbers, len(args), name)
+        self.positions = sorted(set(self.chosen))
+        self.raw = not any(isinstance(x, Layer) for x in tree.leaves([list(args), kwargs]))
+        self.flat = [_checked_input(x, name) for i in self.positions for x in tree.leaves(args[i])]
+        _real(self.flat, name, "argument")
+
+    def by_rows(self, chunk_size: int | None) -> Any:
+        run, output, aux, inputs = self._recorded()
+        return self._rows(run, output, aux, inputs, chunk_size)
+
+    def by_either(self, chunk_size: int | None) -> Any:
+        run, output, aux, inputs = self._recorded()
+        if sum(prod(x.shape) for x in self.flat) < sum(prod(x.shape) for x in tree.leaves(output)):
+            return self.by_columns(chunk_size)
+        return self._rows(run, output, aux, inputs, chunk_size)
+
+    def _recorded(self) -> tuple[Run, Any, Any, list[LayeredTensor]]:
+        """Call the function on Tensors of a transformation."""
+        with transformation(self.name) as run:
+            inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
+            output, aux = _call(self.function, inputs, self.kwargs, self.has_aux, self.name, run)
+        for x in tree.leaves(output):
+            if not is_array(x):
+                raise TypeError(f"{self.name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it "
+                                f"returned {type(x).__name__}")
+        return run, output, aux, [t for i in self.positions for t in tree.leaves(inputs[i])]
+
+    def _rows(self, run: Run, output: Any, aux: Any, inputs: list[LayeredTensor], chunk_size: int | None) -> Any:
+        outs = list(tree.leaves(output))
+        _real(outs, self.name, "output")
+        blocks = []
+        for out in outs:
+            if not _own(out, run) or not prod(out.shape):
+                blocks += [_zeros(_inner(out, run), (*out.shape, *x.shape)) for x in self.flat]
+                continue
+
+            def pulled(e: Any, out: Any = out) -> list[Any]:
+                return _differentiate([out], [e], inputs, run, keep=True)
+
+            if prod(out.shape) == 1:
+                rows = pulled(_ones(out))
+            else:
+                rows = vmap(pulled, chunk_size=chunk_size)(_basis(out))
+            blocks += [_reshaped(r, (*out.shape, *x.shape)) for r, x in zip(rows, self.flat, strict=True)]
+        return self._laid_out(output, blocks, _outside(aux, run, self.raw))
+
+    def by_columns(self, chunk_size: int | None) -> Any:
+        columns: list[Sequence[Any]] = []
+        output = outs = aux = None
+        for k, x in enumerate(self.flat) if self.flat else ((-1, None),):
+            def pushed(e: Any, k: int = k) -> Sequence[Any]:
+                nonlocal output, outs, aux
+                seeds = [e if i == k else None for i in range(len(self.flat))]
+                output, outs, moved, aux = _push(self.function, self.args, self.kwargs, self.chosen, seeds, self.has_aux, self.name, self.raw)
+                _real(outs, self.name, "output")
+                return moved
+
+            if x is None or not prod(x.shape):
+                pushed(None)
+                columns.append([None] * len(outs or ()))
+            elif prod(x.shape) == 1:
+                columns.append([None if t is None else _expanded(t) for t in pushed(_ones(x))])
+            else:
+                columns.append(vmap(pushed, chunk_size=chunk_size)(_basis(x)))
+        assert outs is not None
+        blocks = [_zeros(out, (*out.shape, *x.shape)) if c[i] is None else _last(c[i], (*out.shape, *x.shape))
+                  for i, out in enumerate(outs) for c, x in zip(columns, self.flat, strict=False)]
+        return self._laid_out(output, blocks, aux)
+
+    def _laid_out(self, output: Any, blocks: Sequence[Any], aux: Any) -> Any:
+        """The blocks of each output in the structure of the arguments, in the place of that output."""
+        results = iter([_result(b, self.raw) for b in blocks])
+
+        def arranged(_: Any) -> Any:
+            by_position = {i: tree.replaced(lambda _: next(results), self.args[i]) for i in self.positions}
+            return by_position[self.chosen[0]] if self.single else tuple(by_position[i] for i in self.chosen)
+
+        found = tree.replaced(arranged, output)
+        return (found, aux) if self.has_aux else found
+
+
+def _real(arrays: Sequence[Any], name: str, what: str) -> None:
+    for i, x in enumerate(arrays):
+        if element_of(x).complex:
+            raise GradientError(f"{name}: expected every {what} to be real, but number {i} is of dtype {x.dtype}")
+
+
+def _basis(x: Any) -> Any:
+    """The standard basis of the space of `x`, as a batch: raw arrays of its shape and dtype, in the order of its elements."""
+    host = element_of(x).host
+    n = prod(x.shape)
+    return host.xp.reshape(host.xp.eye(n, dtype=x.dtype, device=host.device(host.xp, innermost(x))), (n, *x.shape))
+
+
+def _ones(x: Any) -> Any:
+    """The basis of the space of an `x` of one element."""
+    host = element_of(x).host
+    return host.xp.ones(tuple(x.shape), dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+
+
+def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
+    host = element_of(x).host
+    return host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+
+
+def _namespace(x: Any) -> Any:
+    host = element_of(x).host
+    return host.bound if isinstance(x, Layer) else host.xp
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return _namespace(x).reshape(x, shape)
+
+
+def _expanded(x: Any) -> Any:
+    return _namespace(x).expand_dims(x, axis=0)
+
+
+def _last(columns: Any, shape: tuple[int, ...]) -> Any:
+    """Columns side by side in the last axes."""
+    xp = _namespace(columns)
+    return xp.reshape(xp.moveaxis(columns, 0, -1), shape)
