@@ -75,7 +75,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             total = buffers[node]
             if narrow_seen[0]:
                 total = _widened(node, total, narrow)
-            buffers[node] = total + g
+            buffers[node] = total + g if raw else _added(total, g)
             owned.add(node)
 
     node: Any = None  # a Node, or None while it is being chosen
@@ -188,6 +188,11 @@ def _widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
     return _astype(total, elem.wide)
 
 
+def _added(a: Any, b: Any) -> Any:
+    """The sum of two contributions. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
+    return a + b if isinstance(a, Layer) else b + a
+
+
 def _astype(x: Any, dtype: Any) -> Any:
     host = element_of(x).host
     return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)
@@ -297,7 +302,7 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
         heappush(heap, (-node.seq, node))
     before = buffers[node][pick.number]
     if g is not None:
-        buffers[node][pick.number] = g if before is None else before + g
+        buffers[node][pick.number] = g if before is None else _added(before, g)
 
 
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
@@ -449,7 +454,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         elif p.raw and node in owned:
             buffers[node] += g
         else:
-            buffers[node] = (_widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node]) + g
+            buffers[node] = _added(_widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g)
             owned.add(node)
 
     for root, gradient in roots:

@@ -1,0 +1,281 @@
+"""Transformations in any composition, on every backend: against what they mean written out, one example and one derivative at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import values
+from forward_programs import close, raw
+
+import multigrad as mg
+from multigrad import func
+
+X = np.linspace(0.3, 1.2, 6).reshape(2, 3)
+V = np.linspace(-0.4, 0.7, 3)
+W = np.linspace(-0.5, 0.9, 12).reshape(4, 3)
+
+
+# A composition is a word over g (gradient of the sum), f (jvp along V), b (vmap over rows), j (Jacobian in reverse, summed over its last
+# axis), each of which takes a function of one array to another. The reference computes with polynomials, whose derivatives are exact.
+
+
+def ours(xp: Any, letter: str, f: Callable[..., Any]) -> Callable[..., Any]:
+    v = raw(xp, V)
+    match letter:
+        case "g":
+            return func.grad(lambda x: xp.sum(f(x)))
+        case "f":
+            return lambda x: func.jvp(f, (x,), (xp.broadcast_to(xp.asarray(v), x.shape),))[1]
+        case "r":
+            return lambda x: xp.sum(func.jacrev(f)(x), axis=-1)
+        case "c":
+            return lambda x: xp.sum(func.jacfwd(f)(x), axis=-1)
+        case "h":
+            return lambda x: xp.sum(func.hessian(lambda x: xp.sum(f(x)))(x), axis=-1)
+        case "l":
+            return lambda x: func.linearize(f, x)[1](xp.broadcast_to(xp.asarray(v), x.shape))
+        case "p":
+            return lambda x: func.vjp(f, x)[1](xp.ones_like(f(x)))[0]
+    raise ValueError(letter)
+
+
+def theirs(letter: str, f: Callable[..., Any]) -> Callable[..., Any]:
+    """The same by JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    v = jnp.asarray(V)
+    match letter:
+        case "g":
+            return jax.grad(lambda x: jnp.sum(f(x)))
+        case "f" | "l":
+            return lambda x: jax.jvp(f, (x,), (jnp.broadcast_to(v, x.shape),))[1]
+        case "r" | "c":
+            return lambda x: jnp.sum(jax.jacrev(f)(x), axis=-1)
+        case "h":
+            return lambda x: jnp.sum(jax.hessian(lambda x: jnp.sum(f(x)))(x), axis=-1)
+        case "p":
+            return lambda x: jax.vjp(f, x)[1](jnp.ones_like(f(x)))[0]
+    raise ValueError(letter)
+
+
+def program(xp: Any, w: Any) -> Callable[[Any], Any]:
+    """A function of vectors of 3 that every rule of interest is part of: products, a matrix, indexing, a maximum, a cumulative sum."""
+
+    def f(x: Any) -> Any:
+        h = xp.tanh(xp.matmul(w, x))
+        y = xp.cumulative_sum(x * x) + xp.sum(h * h) * x[1:2]
+        z = xp.where(y > 0.8, y**3, xp.exp(y)) / (1 + xp.max(x))
+        return z + xp.flip(x) * xp.stack([x[2], x[0], x[1]])
+
+    return f
+
+
+WORDS = ["gf", "fg", "cr", "hg", "rc", "gh", "lp", "ggg", "fgf", "fff", "cfr", "pl"]
+
+
+def compiled(xp: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """On JAX the whole at once: one by one, each operation on each shape would be compiled by itself."""
+    if not xp.__name__.endswith("jax"):
+        return f
+    import jax
+
+    return jax.jit(f)
+
+
+@cache
+def by_jax(word: str) -> Any:
+    """What a word means for each row of X, by JAX's own transformations."""
+    jax = pytest.importorskip("jax")
+    import jax.numpy as jnp
+
+    f = program(jnp, jnp.asarray(W))
+    for letter in reversed(word):
+        f = theirs(letter, f)
+    return np.asarray(jax.jit(jax.vmap(f))(jnp.asarray(X)))
+
+
+class TestWords:
+    """Of two and three derivatives, with vmap around them, and for each example alone."""
+
+    @pytest.mark.parametrize("word", WORDS)
+    def test_inside_vmap(self, backend, word):
+        if backend == "jax" and word not in WORDS[::4]:
+            pytest.skip("JAX compiles each shape of each operation; every fourth word is enough there")
+        xp = mg.namespace(backend)
+        f = program(xp, raw(xp, W))
+        for letter in reversed(word):
+            f = ours(xp, letter, f)
+        found = compiled(xp, func.vmap(f))(raw(xp, X))
+        assert type(found) is type(raw(xp, X))
+        np.testing.assert_allclose(values(found), by_jax(word), rtol=1e-9, atol=1e-9)
+        if backend != "jax":
+            for row, e in zip(X, by_jax(word), strict=True):
+                np.testing.assert_allclose(values(f(raw(xp, row))), e, rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("word", ["g", "f", "r", "c", "h", "l", "p", "gf", "fg"])
+    def test_over_vmap(self, xp, word):
+        """The batch inside of the derivatives: those of rows that do not depend on each other."""
+        f = program(xp, raw(xp, W))
+        whole, single = func.vmap(f), f
+        for letter in reversed(word):
+            whole, single = ours(xp, letter, whole), ours(xp, letter, single)
+        found = values(compiled(xp, whole)(raw(xp, X)))
+        single = compiled(xp, single)
+        expected = np.stack([values(single(raw(xp, row))) for row in X])
+        if not set(word) <= set("gflp"):  # a Jacobian of all rows by all rows, of which those by other rows are zero
+            expected = np.stack([np.stack([e * (i == k) for k in range(2)], axis=-1) for i, e in enumerate(expected)])
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_hessian_of_a_vmapped_loss(xp):
+    w, x, t = raw(xp, V), raw(xp, X), raw(xp, [0.5, -0.5])
+    loss = lambda w: xp.mean(func.vmap(lambda x, t: (xp.tanh(xp.vecdot(w, x)) - t) ** 2)(x, t))
+    alone = lambda w, i: (xp.tanh(xp.vecdot(w, raw(xp, X[i]))) - [0.5, -0.5][i]) ** 2
+    expected = sum(values(func.jacrev(func.jacrev(lambda w, i=i: alone(w, i)))(w)) for i in range(2)) / 2
+    close(func.hessian(loss)(w), expected)
+
+
+def test_nested_vmap_is_an_outer_product(xp):
+    a, b = raw(xp, [1.0, 2.0, 3.0]), raw(xp, [4.0, 5.0])
+    close(func.vmap(lambda x: func.vmap(lambda y: x * y + x)(b))(a), np.outer([1, 2, 3], [4, 5]) + [[1], [2], [3]])
+    close(func.vmap(func.vmap(lambda x, y: x * y, in_axes=(None, 0)), in_axes=(0, None))(a, b), np.outer([1, 2, 3], [4, 5]))
+    triple = func.vmap(func.vmap(func.vmap(lambda x: x * x)))(raw(xp, np.arange(24.0).reshape(2, 3, 4)))
+    close(triple, np.arange(24.0).reshape(2, 3, 4) ** 2)
+
+
+def test_per_example_third_derivatives_over_tensors(xp):
+    """A Tensor that requires grad outside, and four derivatives of which three are inside a batch."""
+    x = xp.asarray(X[0], requires_grad=True)
+    third = func.vmap(func.grad(func.grad(func.grad(lambda s: s**5 + xp.sin(s)))))
+    y = third(x)
+    close(y, 60 * X[0] ** 2 - np.cos(X[0]))
+    (g,) = mg.autograd.grad(xp.sum(y), x)
+    close(g, 120 * X[0] + np.sin(X[0]))
+
+
+def test_perturbations_are_not_confused_between_examples(xp):
+    """d/dx [x * d/dy (x + y)] = 1 for every example, with vmap at every place."""
+    x = raw(xp, [1.0, 2.0, 3.0])
+    inner = lambda x: x * func.grad(lambda y: x + y)(x * 2)
+    close(func.vmap(func.grad(inner))(x), np.ones(3))
+    close(func.grad(lambda x: xp.sum(func.vmap(inner)(x)))(x), np.ones(3))
+    close(func.vmap(lambda x: func.jvp(inner, (x,), (xp.ones_like(x),))[1])(x), np.ones(3))
+    nested = lambda x: xp.sum(func.vmap(lambda y: func.grad(lambda z: x * y * z)(y))(raw(xp, [1.0, 2.0])))
+    close(func.vmap(func.grad(nested))(x), np.full(3, 3.0))
+
+
+def test_what_a_function_captures(xp):
+    """A batch captured by an inner transformation, a Tensor captured by a batch."""
+    w = xp.asarray(V, requires_grad=True)
+    y = func.vmap(lambda x: func.grad(lambda s: xp.sum(s * w * x))(x))(raw(xp, X))  # w * x
+    close(y, V * X)
+    (g,) = mg.autograd.grad(xp.sum(y), w)
+    close(g, X.sum(0))
+
+
+def test_structures(xp):
+    a, b = raw(xp, X), raw(xp, V[:2])
+    f = lambda p, q: {"y": (xp.sum(p["a"] * q[0]), p["b"]), "z": [q[0]]}
+    found = func.vmap(f, in_axes=({"a": 0, "b": None}, 0), out_axes={"y": (0, None), "z": -1})({"a": a, "b": b}, [a])
+    close(found["y"][0], (X * X).sum(1))
+    close(found["y"][1], V[:2])
+    close(found["z"][0], X.T)
+    g = func.hessian(lambda p: xp.sum(p["a"] ** 2) * p["b"][0])({"a": raw(xp, V), "b": [raw(xp, 2.0)]})
+    close(g["a"]["a"], 4 * np.eye(3))
+    close(g["a"]["b"][0], 2 * V)
+    close(g["b"][0]["a"], 2 * V)
+    close(g["b"][0]["b"][0], 0)
+
+
+class TestJacobians:
+    """jacrev, jacfwd and jacobian: the same blocks, laid out the same way, all at once or in chunks."""
+
+    F = staticmethod(lambda xp: lambda x, p: {"u": xp.matmul(x, p["w"]), "v": (xp.sum(x * p["s"]), x[0, ...] ** 2)})
+
+    @pytest.mark.parametrize("chunk", [None, 1, 2, 100])
+    def test_modes_agree(self, xp, chunk):
+        x, p = raw(xp, X), {"w": raw(xp, W[:3, :2]), "s": raw(xp, 2.0)}
+        f = self.F(xp)
+        blocks = [j(f, (0, 1), chunk_size=chunk)(x, p) for j in (func.jacrev, func.jacfwd, func.jacobian)]
+        for found in blocks:
+            assert set(found) == {"u", "v"} and type(found["v"]) is tuple
+            close(found["u"][0], np.einsum("ia,kb->ibak", np.eye(2), W[:3, :2]).transpose(0, 1, 2, 3))
+            close(found["u"][1]["w"], np.einsum("ia,bk->ikab", X, np.eye(2)))
+            close(found["u"][1]["s"], np.zeros((2, 2)))
+            close(found["v"][0][0], np.full((2, 3), 2.0))
+            close(found["v"][0][1]["s"], X.sum())
+            close(found["v"][1][0], np.stack([np.diag(2 * X[0]), np.zeros((3, 3))], axis=1))
+
+    @pytest.mark.parametrize("shape,calls", [((3, 5), "forward"), ((5, 3), "reverse")])
+    def test_jacobian_chooses_the_mode_by_shape(self, xp, shape, calls):
+        n, m = shape
+        w = raw(xp, np.arange(float(n * m)).reshape(m, n))
+        seen = []
+
+        def f(x):
+            seen.append("Dual" in repr(type(x)))
+            return xp.matmul(w, x)
+
+        close(func.jacobian(f)(raw(xp, np.ones(n))), np.arange(float(n * m)).reshape(m, n))
+        assert seen == ([False, True] if calls == "forward" else [False])
+
+    def test_no_elements(self, xp):
+        x, none = raw(xp, V), raw(xp, np.zeros((0, 2)))
+        for j in (func.jacrev, func.jacfwd, func.jacobian):
+            assert j(lambda x: x[:0])(x).shape == (0, 3)
+            assert j(lambda e: xp.sum(e) + xp.asarray(V))(none).shape == (3, 0, 2)
+            assert j(lambda x, e: x, (0, 1))(x, none)[1].shape == (3, 0, 2)
+        assert func.hessian(lambda e: xp.sum(e * e))(none).shape == (0, 2, 0, 2)
+
+    def test_integers_have_no_derivative(self, xp):
+        for j in (func.jacrev, func.jacfwd):
+            found = j(lambda x: (xp.argmax(x), x > 0.5, x))(raw(xp, V))
+            close(found[0], np.zeros(3))
+            assert found[1].shape == (3, 3)
+            close(found[2], np.eye(3))
+
+    def test_aux(self, xp):
+        x = raw(xp, V)
+        for j in (func.jacrev, func.jacfwd, func.jacobian):
+            found, aux = j(lambda x: (x * x, {"n": 3, "x": x * 2}), has_aux=True)(x)
+            close(found, np.diag(2 * V))
+            assert aux["n"] == 3 and type(aux["x"]) is type(x)
+            close(aux["x"], 2 * V)
+        found, aux = func.hessian(lambda x: (xp.sum(x**3), x * 2), has_aux=True)(x)
+        close(found, np.diag(6 * V))
+        close(aux, 2 * V)
+
+    def test_tensors(self, xp):
+        x = xp.asarray(V, requires_grad=True)
+        for j in (func.jacrev, func.jacfwd, func.jacobian):
+            found = j(lambda x: x**3)(x)
+            assert isinstance(found, mg.Tensor)
+            (g,) = mg.autograd.grad(xp.sum(found), x)
+            close(g, 6 * V)
+
+    def test_errors(self, xp):
+        x = raw(xp, V)
+        for name in ("jacrev", "jacfwd", "jacobian", "hessian"):
+            j = getattr(func, name)
+            shown = "jac(rev|fwd)" if name == "hessian" else name
+            with pytest.raises(ValueError, match=f"{shown}: chunk_size must be an int above 0, or None, not 0"):
+                j(xp.sum, chunk_size=0)
+            with pytest.raises(ValueError, match=f"{shown}: argnums names argument 1, but the function was called with 1 positional"):
+                j(xp.sum, 1)(x)
+            with pytest.raises(TypeError, match="the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it"):
+                j(lambda x: "text")(x)
+            with pytest.raises(TypeError, match="cannot differentiate with respect to an array of dtype"):
+                j(xp.sum)(raw(xp, V) > 0)
+
+    def test_complex_is_refused(self):
+        z = np.ones(2, dtype=complex)
+        for name in ("jacrev", "jacfwd", "jacobian"):
+            with pytest.raises(mg.errors.GradientError, match=f"{name}: expected every argument to be real, but number 0 is of dtype complex128"):
+                getattr(func, name)(lambda z: z)(z)
+            with pytest.raises(mg.errors.GradientError, match=f"{name}: expected every output to be real, but number 0 is of dtype complex128"):
+                getattr(func, name)(lambda x: x * 1j)(np.ones(2))
