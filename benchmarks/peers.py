@@ -8,7 +8,7 @@ import os
 import platform
 from typing import Any
 
-DISTRIBUTIONS = {"multigrad": "multigrad-array", "numpy": "numpy", "torch": "torch", "autograd": "autograd"}
+DISTRIBUTIONS = {"multigrad": "multigrad-array", "numpy": "numpy", "torch": "torch", "autograd": "autograd", "jax": "jax"}
 
 
 def installed(name: str) -> bool:

@@ -16,6 +16,8 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: its threads make small products erratic
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 import argparse
 import json
@@ -26,11 +28,12 @@ from typing import Any
 
 import peers
 import recurrence
+import transformations
 import workloads
 from measure import HAND, OURS, Case, Result, measure
 
 SIZES = (1, 10, 1000, 100_000, 1_000_000)
-COLUMNS = (HAND, OURS, workloads.TORCH, workloads.HIPS)
+COLUMNS = (HAND, OURS, workloads.TORCH, workloads.HIPS, transformations.JIT)
 BYTES_A_NODE = 300
 RECURRENCE = "recurrence h = tanh(h * w + b)"
 
@@ -41,6 +44,7 @@ def cases(words: list[str], sizes: tuple[int, ...]) -> Iterator[Case]:
         ("chain, forward only", lambda: workloads.forward_cases(sizes[:4])),
         ("z = (z / x) * y", workloads.loop_cases),
         ("TinyModel", workloads.tiny_cases),
+        ("transformations", transformations.transformation_cases),
     ]
     for name, make in makers:
         if wanted(name, words):

@@ -1,4 +1,4 @@
-"""Every Python example of the README runs, in order, in one session."""
+"""Every Python example of the README and of the guides runs, in order, in one session each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+GUIDES = [ROOT / "docs" / "transformations.md"]
 
 
 @pytest.mark.filterwarnings("error")
@@ -23,3 +25,13 @@ def test_examples():
             exec(compile(block, str(README), "exec"), scope)
     finally:
         registry.OPS.pop("example.softplus", None)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.stem)
+@pytest.mark.filterwarnings("error")
+def test_guides(guide):
+    blocks = re.findall(r"```python\n(.*?)```", guide.read_text(), re.S)
+    assert len(blocks) >= 3
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(guide), "exec"), scope)
