@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .custom import custom_jvp, custom_vjp
 from .forward import jacfwd, jvp, linearize
+from .products import hvp
 from .reverse import grad, value_and_grad, vjp
+from .tree import register_pytree
 
-__all__ = ["grad", "jacfwd", "jvp", "linearize", "value_and_grad", "vjp"]
+__all__ = ["custom_jvp", "custom_vjp", "grad", "hvp", "jacfwd", "jvp", "linearize", "register_pytree", "value_and_grad", "vjp"]
