@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from .custom import custom_jvp, custom_vjp
 from .forward import jvp, linearize
 from .jacobian import hessian, jacfwd, jacobian, jacrev
+from .products import hvp
 from .reverse import grad, value_and_grad, vjp
+from .tree import register_pytree
 from .vmap import vmap
 
-__all__ = ["grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]
+__all__ = ["custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "register_pytree",
+           "value_and_grad", "vjp", "vmap"]

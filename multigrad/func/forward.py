@@ -21,7 +21,7 @@ from .reverse import Function, _call, _checked_input, _outside, _result, _zeros,
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
     """The output of `function` at `primals`, and the derivative of it along `tangents`.
 
-    primals   a tuple of the positional arguments: arrays, Tensors, or nested dictionaries, lists and tuples of these, of floating dtypes
+    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see multigrad.func.tree), of floating dtypes
     tangents  of the same structure, shapes and kinds
     strict    raise where an output does not depend on the primals, whose tangent is zero otherwise
     has_aux   `function` returns (output, aux), and aux is returned as a third value

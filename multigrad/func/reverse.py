@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Run `function` and return its output with a function that takes cotangents back to `primals`.
 
-    primals  arrays, Tensors, or nested dictionaries, lists and tuples of these, of floating dtypes
+    primals  arrays, Tensors, or pytrees of these (see multigrad.func.tree), of floating dtypes
     has_aux  `function` returns (output, aux), and aux is returned as a third value
 
     Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns a tuple with the
@@ -58,8 +58,8 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     argnums  which positional arguments to differentiate with respect to; for a sequence the gradients come as a tuple
     has_aux  `function` returns (value, aux); then ((value, aux), gradient) is returned
 
-    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be nested
-    dictionaries, lists and tuples, and the gradients have their structure. As jax.value_and_grad.
+    `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be pytrees:
+    nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure. As jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
 
@@ -119,6 +119,10 @@ def _checked_input(x: Any, name: str) -> Any:
     """An argument to differentiate with respect to, if it can be one."""
     if type(x) in SCALARS:
         raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
+    if not is_array(x):
+        raise TypeError(f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is neither an array nor a container that is "
+                        "known. multigrad.func.register_pytree makes a class one; a field of a dataclass that is no array can be marked by "
+                        "metadata={'static': True}.")
     elem = element_of(x)
     if not elem.floating:
         raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients")

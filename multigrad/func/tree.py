@@ -1,70 +1,323 @@
-"""Nested arguments: dictionaries, lists, tuples and named tuples of arrays."""
+"""Pytrees: nested structures of arrays, as the arguments and results of the functions that are transformed.
+
+One table says how each kind of container is taken apart and made anew:
+
+- dictionaries, in the order of their keys' insertion, OrderedDict and defaultdict; they go with each other, by key;
+- lists, tuples and named tuples, which go with each other, by position;
+- None, which has no leaves;
+- dataclasses: their fields are the children, but those with `metadata={"static": True}`, which are kept as they are. One is made anew by
+  setting its fields, without `__init__` and `__post_init__`, which may not take what is no array of the user's. Only where a field has
+  `init=False` is it the constructor that makes it, so that such fields, which are computed of others, follow them;
+- what was registered by `register_pytree`.
+
+Subclasses of dictionaries, lists and tuples are made anew by calling the class as its base is called. All else is a leaf.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..backends import discovery
+from ..engine.element import SCALARS
+from ..engine.level import Layer
+
+Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
+Unflatten = Callable[[Any, Any], Any]
+
+
+class Kind(NamedTuple):
+    """How containers of one type are taken apart.
+
+    flatten    from a container to its children and what else it consists of (aux); that of dictionaries begins with their keys
+    unflatten  from aux and a sequence of children to a container
+    family     dict, tuple or None: those that go with each other; of no family, those of the same type and aux do
+    """
+
+    cls: type
+    flatten: Flatten
+    unflatten: Unflatten
+    family: type | None = None
+
+
+class Structure(NamedTuple):
+    """What is left of a tree without its leaves: `kind` of None is that of a leaf."""
+
+    kind: Kind | None
+    aux: Any
+    children: tuple[Structure, ...]
+
+
+_LEAF = Structure(None, None, ())
+
+Path = tuple[tuple[Structure, int], ...]
+"""Where in a tree something is: each container on the way, and which of its children comes next."""
 
 
 def leaves(tree: Any) -> Iterator[Any]:
-    """The leaves of a nested structure; dictionaries in the order of their keys' insertion. None is no leaf."""
-    if isinstance(tree, dict):
-        for value in tree.values():
-            yield from leaves(value)
-    elif isinstance(tree, (list, tuple)):
-        for value in tree:
-            yield from leaves(value)
-    elif tree is not None:
-        yield tree
+    """The leaves of a tree in order."""
+    found: list[Any] = []
+    _collect(tree, found)
+    return iter(found)
+
+
+def _collect(tree: Any, into: list[Any]) -> None:
+    kind = _kinds[type(tree)]
+    if kind is None:
+        into.append(tree)
+        return
+    for child in tree if kind.family is tuple else kind.flatten(tree)[0]:
+        if _kinds[type(child)] is None:
+            into.append(child)
+        else:
+            _collect(child, into)
 
 
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same structure with `function` applied to each leaf."""
-    if isinstance(tree, dict):
-        return {key: replaced(function, value) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(replaced(function, value) for value in tree))
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(replaced(function, value) for value in tree)
-    return None if tree is None else function(tree)
+    kind = _kinds[type(tree)]
+    if kind is None:
+        return function(tree)
+    children, aux = kind.flatten(tree)
+    return kind.unflatten(aux, [function(child) if _kinds[type(child)] is None else replaced(function, child) for child in children])
 
 
-def matched(tree: Any, given: Any, path: str = "") -> Iterator[Any]:
+def flattened(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a tree, and its structure, which holds none of them."""
+    found: list[Any] = []
+    return found, _structure(tree, found)
+
+
+def _structure(tree: Any, into: list[Any]) -> Structure:
+    kind = _kinds[type(tree)]
+    if kind is None:
+        into.append(tree)
+        return _LEAF
+    children, aux = kind.flatten(tree)
+    return Structure(kind, aux, tuple(_structure(child, into) for child in children))
+
+
+def built(structure: Structure, given: Iterable[Any]) -> Any:
+    """A tree of that structure with the given leaves."""
+    return _build(structure, iter(given))
+
+
+def _build(structure: Structure, given: Iterator[Any]) -> Any:
+    kind, aux, children = structure
+    return next(given) if kind is None else kind.unflatten(aux, [_build(child, given) for child in children])
+
+
+def matched(tree: Any, given: Any) -> Iterator[Any]:
     """The leaves of `given` in the order of those of `tree`. Raises ValueError where the structures differ."""
-    if isinstance(tree, dict):
-        if not isinstance(given, dict) or set(given) != set(tree):
-            raise ValueError(f"expected a dictionary with the keys {sorted(map(str, tree))}{_at(path)}, got {_shown(given)}")
-        for key, value in tree.items():
-            yield from matched(value, given[key], f"{path}[{key!r}]")
-    elif isinstance(tree, (list, tuple)):
-        if not isinstance(given, (list, tuple)) or len(given) != len(tree):
-            raise ValueError(f"expected a {type(tree).__name__} of {len(tree)}{_at(path)}, got {_shown(given)}")
-        for i, value in enumerate(tree):
-            yield from matched(value, given[i], f"{path}[{i}]")
-    elif tree is not None:
-        if given is None or isinstance(given, (dict, list, tuple)):
-            raise ValueError(f"expected an array{_at(path)}, got {_shown(given)}")
-        yield given
+    return iter(fitted(flattened(tree)[1], given))
 
 
-def _at(path: str) -> str:
-    return f" at {path}" if path else ""
+def fitted(structure: Structure, given: Any, *, partial: bool = False) -> list[Any]:
+    """The leaves of `given`, which must be of this structure.
+
+    partial  None may stand for any part of the tree, and is there for each of its leaves
+    """
+    found: list[Any] = []
+    _fit(structure, given, (), partial, found)
+    return found
 
 
-def _shown(given: Any) -> str:
+def _fit(structure: Structure, given: Any, path: Path, partial: bool, into: list[Any]) -> None:
+    if partial and given is None:
+        into.extend([None] * _size(structure))
+    elif structure.kind is None:
+        if _kinds[type(given)] is not None:
+            raise ValueError(f"expected an array{_at(path)}, got {shown(given)}")
+        into.append(given)
+    else:
+        for i, (child, other) in enumerate(_paired(structure, structure.kind, given, path)):
+            _fit(child, other, (*path, (structure, i)), partial, into)
+
+
+def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
+    """For each leaf of `tree` the leaf of `prefix` above it: a tree whose leaves, None among them, stand for all that is below.
+
+    Raises ValueError where the prefix is no beginning of the tree.
+    """
+    found: list[Any] = []
+    _prefix(flattened(tree)[1], prefix, (), found)
+    return iter(found)
+
+
+def _prefix(structure: Structure, prefix: Any, path: Path, into: list[Any]) -> None:
+    if prefix is None or _kinds[type(prefix)] is None:
+        into.extend([prefix] * _size(structure))
+    elif structure.kind is None:
+        raise ValueError(f"expected one value for an array{_at(path)}, got {shown(prefix)}")
+    else:
+        for i, (child, other) in enumerate(_paired(structure, structure.kind, prefix, path)):
+            _prefix(child, other, (*path, (structure, i)), into)
+
+
+def _size(structure: Structure) -> int:
+    return 1 if structure.kind is None else sum(map(_size, structure.children))
+
+
+def _paired(structure: Structure, kind: Kind, given: Any, path: Path) -> Iterable[tuple[Structure, Any]]:
+    """The children of a container, each with that of another one that must go with it."""
+    children, aux, name = structure.children, structure.aux, kind.cls.__name__
+    if kind.family is tuple:
+        if not isinstance(given, (list, tuple)) or len(given) != len(children):
+            raise ValueError(f"expected a {name} of {len(children)}{_at(path)}, got {shown(given)}")
+        return zip(children, given, strict=True)
+    if kind.family is dict:
+        if not isinstance(given, dict) or set(given) != set(aux[0]):
+            raise ValueError(f"expected a dictionary with the keys {sorted(map(str, aux[0]))}{_at(path)}, got {shown(given)}")
+        return [(child, given[key]) for key, child in zip(aux[0], children, strict=True)]
+    if type(given) is not kind.cls:
+        raise ValueError(f"expected {'None' if kind.cls is type(None) else f'a {name}'}{_at(path)}, got {shown(given)}")
+    found, other = kind.flatten(given)
+    others = tuple(found)
+    if len(children) != len(others) or not _same(aux, other):
+        raise ValueError(f"expected a {name} of {len(children)} parts and {aux!r}{_at(path)}, got one of {len(others)} and {other!r}")
+    return zip(children, others, strict=True)
+
+
+def _same(aux: Any, other: Any) -> bool:
+    if aux is other:
+        return True
+    try:
+        return bool(aux == other)
+    except Exception:  # arrays, say, whose comparison is no truth value
+        return False
+
+
+def _at(path: Path) -> str:
+    return f" at {''.join(_step(*step) for step in path)}" if path else ""
+
+
+def _step(structure: Structure, i: int) -> str:
+    kind = structure.kind
+    assert kind is not None
+    if kind.family is dict:
+        return f"[{structure.aux[0][i]!r}]"
+    named = dataclasses.is_dataclass(kind.cls) and kind.cls not in _registered and kind.family is None
+    return f".{_fields(kind.cls)[i].name}" if named else f"[{i}]"
+
+
+def shown(given: Any) -> str:
+    """What a value is, for messages."""
     return f"{type(given).__name__} of {len(given)}" if isinstance(given, (dict, list, tuple)) else type(given).__name__
 
 
-def prefixed(tree: Any, prefix: Any, name: str) -> Iterator[Any]:
-    """For each leaf of `tree`, what stands for it in `prefix`, whose ints and Nones stand for whole branches. Raises ValueError where they differ."""
-    if prefix is None or isinstance(prefix, int):
-        for _ in leaves(tree):
-            yield prefix
-    elif isinstance(tree, dict) and isinstance(prefix, dict) and set(tree) == set(prefix):
-        for key, value in tree.items():
-            yield from prefixed(value, prefix[key], name)
-    elif isinstance(tree, (list, tuple)) and isinstance(prefix, (list, tuple)) and len(tree) == len(prefix):
-        for value, part in zip(tree, prefix, strict=True):
-            yield from prefixed(value, part, name)
-    else:
-        raise ValueError(f"{name}: expected an int, None or the structure of {_shown(tree)}, got {_shown(prefix)}")
+# The table
+
+
+def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Let the instances of a class be containers of arrays, wherever arguments and results may be nested.
+
+    flatten    takes an instance and returns (children, aux): what it holds, arrays or containers, and whatever else it takes to make it anew,
+               which has to be comparable by `==`
+    unflatten  takes aux and a sequence of children, and returns an instance. The children need not be arrays, so it should not look at them.
+
+    It is this very class that is registered; its subclasses are not. As jax.tree_util.register_pytree_node.
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"register_pytree: expected a class, got {cls!r}")
+    if cls in SCALARS or cls is str or _is_array_type(cls):
+        raise TypeError(f"register_pytree: {cls.__qualname__} cannot be a container: its instances are arrays or scalars, which are leaves")
+    if cls in _registered:
+        raise ValueError(f"register_pytree: {cls.__qualname__} is registered already")
+
+    def checked(tree: Any) -> tuple[Iterable[Any], Any]:
+        found = flatten(tree)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError(f"the flatten function of {cls.__qualname__} must return (children, aux), not {shown(found)}")
+        return tuple(found[0]), found[1]
+
+    _registered[cls] = Kind(cls, checked, unflatten)
+    _kinds.forget()
+
+
+def _is_array_type(cls: type) -> bool:
+    return issubclass(cls, Layer) or hasattr(cls, "__array_namespace__") or any(issubclass(cls, b.array_types) for b in discovery.loaded())
+
+
+def _pairs(aux: Any, children: Any) -> Iterator[tuple[Any, Any]]:
+    return zip(aux[0], children, strict=True)
+
+
+_registered: dict[type, Kind] = {kind.cls: kind for kind in (
+    Kind(type(None), lambda tree: ((), None), lambda aux, children: None),
+    Kind(tuple, lambda tree: (tree, None), lambda aux, children: tuple(children), tuple),
+    Kind(list, lambda tree: (tree, None), lambda aux, children: list(children), tuple),
+    Kind(dict, lambda tree: (tree.values(), (tuple(tree), None)), lambda aux, children: dict(_pairs(aux, children)), dict),
+    Kind(OrderedDict, lambda tree: (tree.values(), (tuple(tree), None)), lambda aux, children: OrderedDict(_pairs(aux, children)), dict),
+    Kind(defaultdict, lambda tree: (tree.values(), (tuple(tree), tree.default_factory)),
+         lambda aux, children: defaultdict(aux[1], _pairs(aux, children)), dict),
+)}
+
+
+class Kinds(dict[type, Kind | None]):
+    """The kind of every type that was met, None for those of leaves."""
+
+    def __missing__(self, cls: type) -> Kind | None:
+        if len(self) > 1000:  # classes that were made in passing are not kept
+            self.forget()
+        found = self[cls] = _find(cls)
+        return found
+
+    def forget(self) -> None:
+        self.clear()
+        self.update(_registered)
+
+
+_kinds = Kinds(_registered)
+
+
+def _find(cls: type) -> Kind | None:
+    if _is_array_type(cls):
+        return None
+    base = next((c for c in cls.__mro__ if c in (dict, OrderedDict, defaultdict, list, tuple)), None)
+    if base is None:
+        return _dataclass(cls) if dataclasses.is_dataclass(cls) else None
+    if base is tuple and hasattr(cls, "_fields"):
+        return Kind(cls, lambda tree: (tree, None), lambda aux, children: cls(*children), tuple)
+    _, flatten, unflatten, family = _registered[base]
+
+    def remade(aux: Any, children: Any) -> Any:
+        plain: Any = unflatten(aux, children)
+        try:
+            found: Any = cls(plain.default_factory, plain) if base is defaultdict else cls(plain)
+            if len(found) == len(plain) and type(found) is cls:
+                return found
+        except Exception as error:
+            cause: Exception | None = error
+        else:
+            cause = None
+        how = "(default_factory, dictionary)" if base is defaultdict else f"(a {base.__name__})"
+        raise TypeError(f"a {cls.__qualname__} cannot be made anew by {cls.__name__}{how}. Say how by multigrad.func.register_pytree") from cause
+
+    return Kind(cls, flatten, remade, family)
+
+
+def _fields(cls: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a dataclass that are children."""
+    return [f for f in dataclasses.fields(cls) if f.init and not f.metadata.get("static")]
+
+
+def _dataclass(cls: Any) -> Kind:
+    names = tuple(f.name for f in _fields(cls))
+    static = tuple(f.name for f in dataclasses.fields(cls) if f.init and f.metadata.get("static"))
+    by_constructor = any(not f.init for f in dataclasses.fields(cls))
+
+    def flatten(tree: Any) -> tuple[Iterable[Any], Any]:
+        return [getattr(tree, name) for name in names], tuple(getattr(tree, name) for name in static)
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        values = dict(zip((*static, *names), (*aux, *children), strict=True))
+        if by_constructor:
+            return cls(**values)
+        found = object.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(found, name, value)  # a frozen one as well
+        return found
+
+    return Kind(cls, flatten, unflatten)

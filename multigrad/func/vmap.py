@@ -41,7 +41,7 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
     @wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves = list(tree.leaves(args))
-        axes = list(tree.prefixed(args, tuple(in_axes) if isinstance(in_axes, list) else in_axes, "in_axes"))
+        axes = _spread(args, in_axes, "in_axes")
         raw = not any(isinstance(x, Layer) for x in (*leaves, *tree.leaves(kwargs)))
         inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
         size = _size(inner, axes)
@@ -61,6 +61,15 @@ def _check_axes(axes: Any, name: str) -> None:
     for a in tree.leaves(axes):
         if type(a) is not int:
             raise TypeError(f"vmap: {name} must be an int, None, or a nested structure of these, but there is {a!r} in it")
+
+
+def _spread(given: Any, axes: Any, name: str) -> list[int | None]:
+    """The axis of each leaf."""
+    try:
+        return list(tree.prefixed(given, axes))
+    except ValueError as error:
+        raise ValueError(f"vmap: {name} must be an int, None, or have the structure of the {'arguments' if name == 'in_axes' else 'output'}: "
+                         f"{error}") from None
 
 
 def _front(x: Any, axis: int) -> Any:
@@ -96,7 +105,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
     with transformation("vmap") as run:
         given = iter([x if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
         output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
-        where = iter(list(tree.prefixed(output, out_axes, "out_axes")))
+        where = iter(_spread(output, out_axes, "out_axes"))
         found = [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
     results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
     return tree.replaced(lambda _: next(results), output)
@@ -136,7 +145,7 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
     """The results of all chunks, one behind the other."""
     columns = zip(*(tree.leaves(p) for p in parts), strict=True)
     joined = []
-    for chunks, axis in zip(columns, tree.prefixed(parts[0], out_axes, "out_axes"), strict=True):
+    for chunks, axis in zip(columns, _spread(parts[0], out_axes, "out_axes"), strict=True):
         host = element_of(chunks[0]).host
         xp = host.bound if any(isinstance(x, Layer) for x in chunks) else host.xp
         joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))

@@ -19,9 +19,10 @@ Applied = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 class ForwardCtx(FunctionCtx):
-    """The ctx that a jvp gets: what forward left on its own, and in `saved_tensors` what it kept by save_for_forward."""
+    """The ctx that a jvp gets: what forward left on its own, in `saved_tensors` what it kept by save_for_forward, and the level of the Duals."""
 
     saved_tensors: tuple[Any, ...] = ()
+    _level: int
     needs_input_grad: tuple[bool, ...]
 
 
@@ -41,6 +42,7 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
         ctx = ForwardCtx()
         ctx.__dict__.update({name: replaced(value, made) for name, value in state.items()})
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
+        ctx._level = top._level
         ctx.needs_input_grad = tuple(_tangent(x, top) is not None for x in flat)
         with outside():
             given = cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True)))

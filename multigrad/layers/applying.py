@@ -1,0 +1,127 @@
+"""Applying an operation with a derivative of the user's own to values of any levels.
+
+It is a class like autograd.Function, which is the one that users derive from: `forward` and `backward` or `vjp`, `jvp`, and what says which of
+them there are. See engine/custom.py for what one level does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import Any
+
+from ..engine import grad_mode
+from ..engine.custom import BackwardCFunction
+from ..engine.dispatch import _same_structure as same_structure
+from ..engine.dispatch import is_array
+from ..engine.level import Layer
+from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
+from ..errors import GradientError
+from .custom import apply_dual, replaced
+from .dual import Dual
+
+
+def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
+    """Apply `cls` to its arguments, the last ones by `names`."""
+    top = _top(flat)
+    if isinstance(top, Dual):
+        return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names))[0]
+    ctx = cls._backward_cls()
+    ctx._begin(flat, top)
+    if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
+        return _apply_levels(cls, ctx, flat, names, top, ctx.needs_input_grad)[0]
+    return ctx._finish(_run_forward(cls, ctx, flat, names, top), flat, top)[0]
+
+
+def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None,
+                  needs: tuple[bool, ...]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Apply `cls` at the level of `top`, after the levels further in that want a gradient, too.
+
+    `needs`: of this level and those further out. Returns the result, the objects that forward returned, and what it left on its ctx.
+    """
+    if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
+        inner: list[Any] = []
+        for x in flat:
+            y = _one_in(x, top)
+            inner.append(_twin(y) if isinstance(y, Tensor) and any(y is z for z in inner) else y)  # so that each can be told from the others
+        found, returned, state = _apply_inside(cls, inner, names, needs)
+        results = found if isinstance(found, tuple) else (found,)
+        lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
+        known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
+        if state.get("dirty_tensors"):
+            raise GradientError(f"{cls.__name__}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
+        ctx.__dict__.update({name: replaced(value, known) for name, value in state.items()})
+        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
+    else:
+        own, ctx.needs_input_grad = ctx.needs_input_grad, needs  # forward may save by what is needed
+        output = _run_forward(cls, ctx, flat, names, top)
+        ctx.needs_input_grad = own
+    state = dict(ctx.__dict__)
+    return (*ctx._finish(output, flat, top), state)
+
+
+def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...],
+                  needs: tuple[bool, ...] = ()) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Apply `cls` to the values of arguments one level further in. Returns what `_apply_levels` does."""
+    top = _top(inner)
+    if isinstance(top, Dual):
+        return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs))
+    ctx = cls._backward_cls()
+    ctx._begin(inner, top)
+    return _apply_levels(cls, ctx, inner, names, top, tuple(a or b for a, b in zip_longest(ctx.needs_input_grad, needs, fillvalue=False)))
+
+
+def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
+    """Call forward, with recording off at the level of `top` and where the user looks for it."""
+    n = len(flat) - len(names)
+    mode, innermost = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base, grad_mode._variable()
+    before, before_innermost = mode.get(), innermost.get()
+    innermost.set(False)
+    mode.set(False)
+    try:
+        if not cls._separate():
+            return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
+        output = cls.forward(*flat[:n], **dict(zip(names, flat[n:], strict=True)))
+        cls.setup_context(ctx, tuple(flat), output)
+        return output
+    finally:
+        innermost.set(before_innermost)
+        mode.set(before)
+
+
+def _top(flat: Sequence[Any]) -> Any:
+    """The argument of the highest level: a Tensor, a Dual, or None."""
+    top: Layer | None = None
+    for x in flat:
+        if isinstance(x, Layer) and (top is None or x._level > top._level):
+            top = x
+        if isinstance(x, Tensor):
+            x._check()
+    if top is not None and not isinstance(top, (Tensor, Dual)):
+        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {type(top).__name__} yet")
+    return top
+
+
+def _has_history(x: Any, top: LayeredTensor) -> bool:
+    """Whether a level below that of `top` may want the gradient of `x`."""
+    while isinstance(x, Layer):
+        if x._level < top._level and (not isinstance(x, Tensor) or x._node is not None):
+            return True
+        x = x._array
+    return False
+
+
+def _one_in(x: Any, top: Tensor) -> Any:
+    """The value of an argument one level further in, as a Tensor."""
+    if not isinstance(x, Tensor) or x._level != top._level:
+        return x
+    return x._array if isinstance(x._array, Layer) else wrap(x._array)
+
+
+def _twin(t: Tensor) -> Tensor:
+    """Another Tensor of the same value and history."""
+    found = LayeredTensor._make(t._array, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(t._array)
+    found._cell = t._cell
+    found._node = t._node
+    return found
