@@ -11,20 +11,17 @@ made of stays as it is; nor can a dual be written into a Tensor that is none.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import _Mode
 from ..engine.level import Layer, Run
+from ..engine.level import dual_levels as _entered
 from ..engine.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
-
-_entered: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
-"""The levels that were entered and not left, in this thread or asyncio task."""
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from ..engine import instruments, saved
+from ..engine import saved
 from ..engine.custom import BackwardCFunction
 from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node
@@ -28,8 +28,6 @@ __all__ = [
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
-
-_disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
 
 
 class Node(ABC):
@@ -68,7 +66,8 @@ class saved_tensors_hooks:
     pack_hook    called when an operation saves an array, with a Tensor that has the array's history; must not modify it
     unpack_hook  called whenever the array is needed; must return a Tensor equal to the packed one
 
-    The innermost pair is in force, on the thread or task that entered it. Versions of packed arrays are not checked.
+    The innermost pair is in force, on the thread or task that entered it. Versions of packed arrays are not checked. Inside a transformation
+    of multigrad.func the hooks see the raw arrays, each as a constant Tensor; unlike PyTorch's, they may be used there.
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
@@ -78,15 +77,10 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        message = _disabled.get()
-        if message is not None:
-            raise RuntimeError(message)
-        instruments.install(saved.pack_all)
-        saved.default.set((*saved.default.get(), (self.pack_hook, self.unpack_hook)))
+        saved.enter((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exc: object) -> None:
-        saved.default.set(saved.default.get()[:-1])
-        instruments.remove(saved.pack_all)
+        saved.leave()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -119,12 +113,12 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within this context, entering `saved_tensors_hooks` raises RuntimeError with this message."""
     if saved.default.get():
         raise RuntimeError(error_message)
-    before = _disabled.get()
-    _disabled.set(error_message)
+    before = saved.disabled.get()
+    saved.disabled.set(error_message)
     try:
         yield
     finally:
-        _disabled.set(before)
+        saved.disabled.set(before)
 
 
 _copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=False)

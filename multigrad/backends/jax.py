@@ -73,8 +73,8 @@ def make() -> Backend:
             "sum": add_up,
             "unindex": unindex,
         },
-        kernels={"own": own, "place": place, "at_once": at_once, "constant": constant, "device": device, "devices": devices, "write": write,
-                 "synchronize": synchronize, "truth": truth},
+        kernels={"own": own, "place": place, "afresh": afresh, "at_once": at_once, "constant": constant, "device": device, "devices": devices,
+                 "write": write, "synchronize": synchronize, "truth": truth},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
         exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
     )
@@ -355,6 +355,10 @@ def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
         return compute()
     with jax.ensure_compile_time_eval():
         return compute()
+
+
+def afresh(xp: Any, x: Any) -> Any:
+    return jax.lax.optimization_barrier(x) if isinstance(x, jax.core.Tracer) else x
 
 
 def truth(xp: Any, x: Any) -> bool | None:

@@ -60,6 +60,11 @@ def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     return compute()
 
 
+def afresh(xp: Any, x: Any) -> Any:
+    """Return `x` so that a compiler cannot know it for `x`: what is computed of it again is computed again, and not kept instead."""
+    return x
+
+
 def shared(xp: Any, x: Any, y: Any) -> bool:
     """Say whether it is certain that `x`, made of `y` by operations that may return views, lies in the memory of `y`.
 
@@ -111,7 +116,8 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, at_once, constant, dense, device, devices, exportable, order, shared, truth, write, synchronize)
+    f.__name__: f for f in (own, place, afresh, at_once, constant, dense, device, devices, exportable, order, shared, truth, write,
+                            synchronize)
 }
 
 

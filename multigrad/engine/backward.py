@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any
@@ -31,9 +32,11 @@ class Pass:
     needed   the nodes on the way to a target; None: all
     into     whether leaves among the targets accumulate
     reached  the nodes that run, and `groups` the state of hooks on several Tensors; set where somebody asks (run_in_order)
+    found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
-    __slots__ = ("create", "groups", "into", "keep", "like", "needed", "raw", "reached", "targets", "through")
+    __slots__ = ("create", "found", "groups", "into", "keep", "like", "needed", "raw", "reached", "targets", "through")
+    found: Any
     groups: dict[Any, Any]
     reached: set[Node]
 
@@ -422,6 +425,10 @@ def _add_in_place(before: Tensor, g: Any) -> None:
     last_write[0] = before._cell[-1]
 
 
+current: ContextVar[Pass | None] = ContextVar("multigrad.pass", default=None)
+"""The pass that is running here, the innermost one."""
+
+
 def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
     if p.targets is not None and p.needed is None and not p.through:
@@ -430,9 +437,11 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     variable = p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base
     before = variable.get()
     variable.set(p.create)
+    outer = current.set(p)
     try:
         (run_in_order if watched else run)(roots, p)
     finally:
+        current.reset(outer)
         variable.set(before)
 
 

@@ -94,7 +94,7 @@ class Slot:
 
     __slots__ = ("array", "cell", "elem", "level", "original", "run", "source")
 
-    def __init__(self, t: Tensor, source: Node | int | None) -> None:
+    def __init__(self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction) -> None:
         self.array: Any = t._array
         self.elem = t._elem
         self.cell = t._cell
@@ -102,8 +102,9 @@ class Slot:
         self.original: Callable[[], Tensor | None] = weakref.ref(t)
         self.run = t._run if type(t) is LayeredTensor else None
         self.level = t._level
-        if saved.default.get():
-            self._pack(saved.default.get()[-1], t)
+        hooks = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
+        if hooks is not None:
+            self._pack(hooks, t)
 
     def _pack(self, hooks: saved.Hooks, t: Tensor) -> None:
         self.array = saved.Packed(hooks, t)
@@ -319,7 +320,7 @@ class BackwardCFunction(FunctionCtx):
             t = results[number] if number is not None else x if isinstance(x, Tensor) and x._level < self._level else self._at_level(x, top)
             t._check()
             own = number is not None and t._node is not None
-            slots.append(Slot(t, number if own else t._node))
+            slots.append(Slot(t, number if own else t._node, self))
         self._slots = slots
 
     @property

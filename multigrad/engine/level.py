@@ -7,7 +7,8 @@ several levels is handled by the highest; the others are constants to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -54,12 +55,14 @@ class Run:
     grad_mode  whether its two levels record, its own and that of Tensors created inside it
     inner      whether the latter does: off during an ordinary backward pass over such Tensors, which must not keep the
                transformation itself from seeing what the pass computes
+    outer      the transformation in which it was begun
     """
 
-    __slots__ = ("finished", "grad_mode", "inner", "name", "number")
+    __slots__ = ("finished", "grad_mode", "inner", "name", "number", "outer")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.outer = _running.get()
         self.number = next(_numbers)
         self.grad_mode: ContextVar[bool] = ContextVar(f"multigrad.grad_mode.{self.number}", default=True)
         self.inner: ContextVar[bool] = ContextVar(f"multigrad.inner.{self.number}", default=True)
@@ -86,6 +89,47 @@ _numbers = count(1)
 _running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
 running = _running.get
 """The innermost running transformation, or None."""
+
+dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
+"""The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
+
+
+def boundary() -> int:
+    """A level above those of all that has begun, and below those of all that will."""
+    return 3 * next(_numbers)
+
+
+_revived: dict[Run, int] = {}
+_reviving = threading.Lock()
+
+
+def alive() -> list[Run]:
+    """The transformations that are running here, and the levels of forward_ad."""
+    found = list(dual_levels.get())
+    run = _running.get()
+    while run is not None:
+        found.append(run)
+        run = run.outer
+    return found
+
+
+@contextmanager
+def revived(runs: Iterable[Run]) -> Iterator[None]:
+    """Have what belongs to these transformations mean what it did while they ran, though they have finished: for running a function again."""
+    with _reviving:
+        again = [run for run in dict.fromkeys(runs) if run.finished or run in _revived]
+        for run in again:
+            _revived[run] = _revived.get(run, 0) + 1
+            run.finished = False
+    try:
+        yield
+    finally:
+        with _reviving:
+            for run in again:
+                _revived[run] -= 1
+                if not _revived[run]:
+                    del _revived[run]
+                    run.finished = True
 
 
 @contextmanager

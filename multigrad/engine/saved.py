@@ -10,52 +10,100 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..errors import GradientError
-from . import grad_mode
+from . import grad_mode, instruments
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
-from .level import Layer, Run
+from .level import Layer, innermost
 from .rules import positions
 from .tensor import LayeredTensor, Tensor, wrap
+from .towers import Shell, put_together, taken_apart
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
+Chooser = Callable[[str, int, Sequence[Any]], Hooks | None]
+"""Gives the hooks for what an operation saves, or None to leave it to the hooks further out: called with the name of the operation, the level
+that records it, and its operands."""
 
-default: ContextVar[tuple[Hooks, ...]] = ContextVar("multigrad.saved_tensors_hooks", default=())
+default: ContextVar[tuple[Hooks | Chooser, ...]] = ContextVar("multigrad.saved_tensors_hooks", default=())
 """The pairs of hooks in force, innermost last."""
+
+disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
+"""Why no hooks may be entered, if so."""
+
+
+def enter(pair: Hooks | Chooser) -> None:
+    """Put these hooks in force, until `leave`."""
+    message = disabled.get()
+    if message is not None:
+        raise RuntimeError(message)
+    instruments.install(pack_all)
+    default.set((*default.get(), pair))
+
+
+def leave() -> None:
+    """Take the hooks that were entered last out of force."""
+    default.set(default.get()[:-1])
+    instruments.remove(pack_all)
+
+
+def in_force(name: str, level: int, values: Sequence[Any] = ()) -> Hooks | None:
+    """The hooks for what an operation saves."""
+    for pair in reversed(default.get()):
+        found = pair(name, level, values) if callable(pair) else pair
+        if found is not None:
+            return found
+    return None
+
 
 _slot: Any = Node.__dict__["saved"]
 
 
 class Packed:
-    """A saved array in the hands of the user's hooks."""
+    """A saved array in the hands of the user's hooks.
 
-    __slots__ = ("data", "hooks", "level", "run")
+    Of a value that is itself a layer they get the raw arrays, one by one, as constant Tensors of the base level; so any hooks do inside a
+    transformation, after its end, and under any other, and histories and tangents are what they were.
+    """
+
+    __slots__ = ("data", "hooks", "shell")
 
     def __init__(self, hooks: Hooks, t: Tensor) -> None:
         self.hooks = hooks
-        self.run: Run | None = t._run if isinstance(t, LayeredTensor) else None
-        self.level = t._level
-        self._pack(t)
+        self.shell: Shell | None = None
+        if type(t) is not LayeredTensor and not isinstance(t._array, Layer):
+            self.data = [self._pack(t)]
+            return
+        arrays: list[Any] = []
+        cells: list[list[int]] = []
+        self.shell = taken_apart(t._array, arrays, cells, t._cell)
+        self.data = []
+        for x, cell in zip(arrays, cells, strict=True):
+            raw = wrap(x)
+            raw._cell = cell
+            self.data.append(self._pack(raw))
 
-    def _pack(self, t: Tensor) -> None:
+    def _pack(self, t: Tensor) -> Any:
         version = t._version
         with grad_mode.no_grad():
             data = self.hooks[0](t)
         if t._version != version:
             raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
                                 "by in-place operations as this can lead to unexpected side-effects.")
-        self.data = t.data if data is t else data  # not the Tensor itself, which an in-place operation may give the node
+        return t.data if data is t else data  # not the Tensor itself, which an in-place operation may give the node
 
-    def again(self, array: Any) -> Packed:
-        """Another array packed in the same way."""
-        return Packed(self.hooks, wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level))
+    def again(self, value: Any) -> Packed:
+        """Another value packed in the same way."""
+        return Packed(self.hooks, wrap(value))
 
     def unpack(self) -> Any:
         """The value, as the node had it."""
-        t = self.hooks[1](self.data)
+        return put_together(self.shell, iter([self._unpack(data) for data in self.data]))
+
+    def _unpack(self, data: Any) -> Any:
+        t = self.hooks[1](data)
         if not isinstance(t, Tensor):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}")
         t._check()
-        return t._array if t._level == self.level else t
+        return innermost(t)
 
 
 def _opened(value: Any) -> Any:
@@ -107,15 +155,17 @@ def _replace(node: Node, saved: Sequence[Any]) -> Extra:
 
 def pack_all(node: Node, values: Sequence[Any], result: Any) -> None:
     """The instrument behind saved_tensors_hooks: pack the arrays that a new node saves."""
-    pairs = default.get()
     saved = _slot.__get__(node)
-    if not pairs or not saved or isinstance(node, (PackedNode, PackedMultiNode)):
+    if not saved or not default.get() or isinstance(node, (PackedNode, PackedMultiNode)):
         return
     rule = node.rule
-    position = positions(rule.op)
     outs = (result,) if isinstance(result, Tensor) else tuple(result)
+    hooks = in_force(rule.op.name, next(t._level for t in outs if isinstance(t, Tensor)), values)
+    if hooks is None:
+        return
+    position = positions(rule.op)
     given = [values[position[name]] if name in position else None for name in rule.plan]
-    packed = [_pack(pairs[-1], node, *entry, outs) for entry in zip(saved, rule.sources, given, strict=True)]
+    packed = [_pack(hooks, node, *entry, outs) for entry in zip(saved, rule.sources, given, strict=True)]
     if any(a is not b for a, b in zip(packed, saved, strict=True)):
         _replace(node, packed).unchecked = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .checkpoint import checkpoint
 from .custom import custom_jvp, custom_vjp
 from .forward import jvp, linearize
 from .jacobian import hessian, jacfwd, jacobian, jacrev
@@ -10,5 +11,5 @@ from .reverse import grad, value_and_grad, vjp
 from .tree import register_pytree
 from .vmap import vmap
 
-__all__ = ["custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "register_pytree",
-           "value_and_grad", "vjp", "vmap"]
+__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize",
+           "register_pytree", "value_and_grad", "vjp", "vmap"]

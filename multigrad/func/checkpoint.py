@@ -1,0 +1,291 @@
+"""checkpoint: less memory for more time. What the backward pass needs is computed again instead of being kept.
+
+The hooks for saved arrays put a number in the place of each array that the function's operations save. When a pass asks for the first of
+them, the function runs once more, on its arguments as they were, and the arrays that come by are handed out by their numbers. The nodes, and
+so the histories, are those of the first run at every level; of the second only raw arrays are taken. So passes may be recorded, and
+transformations may be inside and outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import copy_context
+from functools import partial, wraps
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from ..engine import backward, grad_mode, level, saved
+from ..engine.dispatch import is_array
+from ..engine.graph import modified, tick
+from ..engine.level import Layer, Run
+from ..engine.tensor import Tensor, element_of, wrap
+from ..engine.towers import Shell, put_together, taken_apart
+from ..errors import GradientError
+from . import tree
+from .reverse import Function
+
+Policy = Callable[[str], bool] | Collection[str] | None
+
+
+def checkpoint(function: Function, *, policy: Policy = None) -> Function:
+    """Return a function that computes `function`, and keeps its arguments for the backward pass instead of what its operations save.
+
+    function  takes arrays, Tensors or nested structures of them, and anything else, and may use others from outside
+    policy    says for the name of an operation ("matmul", or that of an autograd.Function) whether to keep what it saves; or the names of
+              those that do
+
+    When a pass first needs what was not kept, `function` runs again, as far as that takes, in the grad mode and the transformations that it
+    ran in. Each pass does so once, and gives up each array when it was used. What it computes must not change, nor must it write to its
+    arguments: GradientError is raised where an argument, or a Tensor from outside that requires grad, was modified in place since it was
+    used, and where the operations that save something, their number, or the shapes and dtypes of what they save differ from those of the
+    first run. Random numbers are for `function` to draw as it did before, and raw arrays for the user to leave alone.
+
+    Checkpoints nest: the outer one does not keep the arguments of the inner one. With the n steps of a program in segments of sqrt(n), each a
+    checkpoint, memory grows as sqrt(n). What a recorded pass saves itself, and what a Function keeps in attributes of its ctx, is kept. Where
+    nothing is recorded, `function` is called and nothing else happens.
+
+    A policy says True: the operation's node saves what its derivative takes (that of matmul the operands), as it does without checkpoint.
+    That no longer asks for a second run, but does not shorten one: it runs every operation up to the last that saves what is asked for.
+    What the policy of a checkpoint inside of another one keeps is for the other one to decide on.
+
+    As torch.utils.checkpoint.checkpoint(use_reentrant=False) and jax.checkpoint, whose policies choose results instead.
+    """
+    if not callable(function):
+        raise TypeError(f"checkpoint: expected a function, not {type(function).__name__}; call it as checkpoint(function)(*args)")
+    if isinstance(policy, str):
+        raise TypeError(f"checkpoint: policy must be a function of a name or a collection of names, not the str {policy!r}; pass ({policy!r},)")
+    if policy is not None and not callable(policy) and not isinstance(policy, Collection):
+        raise TypeError(f"checkpoint: policy must be a function of a name or a collection of names, not {type(policy).__name__}")
+    keeps: Callable[[str], bool] = policy if callable(policy) else frozenset(policy or ()).__contains__
+
+    @wraps(function)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        if level.running() is None and not grad_mode.recording():
+            return function(*args, **kwargs)
+        return _Call(function, args, kwargs, keeps).first(args, kwargs)
+
+    return checkpointed
+
+
+_ARGUMENT = "the argument of a checkpoint"
+"""The name of what saves the arguments of a checkpoint inside of another one."""
+
+
+Form = tuple[str, Any, tuple[int, ...]]
+"""What an array is like, for a message: its library, dtype and shape."""
+
+
+class _Enough(BaseException):
+    """Ends the second run: all that was asked for is there."""
+
+
+class _Place:
+    """What a node keeps in the place of an array: which of those that the call saved it was."""
+
+    __slots__ = ("__weakref__", "call", "number")
+
+    def __init__(self, call: _Call, number: int) -> None:
+        self.call = call
+        self.number = number
+
+
+class _Argument:
+    """An argument as it was, without its history; or what is no array, as it is."""
+
+    __slots__ = ("arrays", "cells", "form", "host", "shell", "value")
+
+    def __init__(self, x: Any) -> None:
+        self.value = None
+        self.arrays: list[Any] | None = None
+        if not is_array(x):
+            self.value = x
+            return
+        if isinstance(x, Layer):
+            x._check()
+        arrays: list[Any] = []
+        self.cells: list[list[int]] = []
+        self.shell: Shell | None = taken_apart(x, arrays, self.cells)
+        if self.shell is not None:
+            self.shell.forget()
+            self.cells.append(x._cell)
+        self.form = _form(x)
+        self.host = element_of(x).host
+        hooks = saved.in_force(_ARGUMENT, 0)
+        self.arrays = arrays if hooks is None else [saved.Packed(hooks, wrap(a)) for a in arrays]
+
+    def again(self, start: int) -> Any:
+        """The argument, with leaves for the Tensors that require grad. Raises if it was modified since `start`."""
+        if self.arrays is None:
+            return self.value
+        for cell in self.cells:
+            _check(cell, start, self.form, "is an argument of a checkpoint")
+        arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
+        afresh = self.host.backend.kernel("afresh")
+        return put_together(self.shell, iter([afresh(self.host.xp, a) for a in arrays]), afresh=True)
+
+    def runs(self) -> Iterator[Run]:
+        if self.arrays is not None and self.shell is not None:
+            yield from self.shell.runs()
+
+
+class _Call:
+    """One call of a checkpointed function.
+
+    given    its arguments
+    context  what was in force: grad modes, running transformations, and whatever else a library keeps in context variables
+    runs     these transformations
+    above    the level above theirs: nodes of those that begin inside the function save as ever, since they end inside it
+    saves    by number, what was saved: the operation, shape and dtype
+    places   by number, what nodes have in the place of it, known weakly: what no node asks for any more is not computed again
+    outside  the version cells of Tensors from outside, each with the time when it was first used
+    latest   by number, what the last operation saved: one in place may ask for it at once. None after the first run
+    """
+
+    __slots__ = ("__weakref__", "above", "context", "function", "given", "keeps", "latest", "outside", "places", "runs", "saves", "start")
+
+    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: Callable[[str], bool]) -> None:
+        self.function = function
+        self.keeps = keeps
+        self.given = tree.replaced(_Argument, [list(args), kwargs])
+        self.runs = [*level.alive(), *(run for x in tree.leaves(self.given) for run in x.runs())]
+        self.above = level.boundary()
+        self.context = copy_context()
+        self.context.run(_forget)
+        self.saves: list[tuple[str, tuple[int, ...], Any]] = []
+        self.places: list[ref[_Place]] = []
+        self.outside: dict[int, tuple[list[int], int, Form]] = {}
+        self.latest: dict[int, Any] | None = {}
+        self.start = tick()
+
+    def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function, and keep count of what is saved."""
+        saved.enter(self._choose)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            saved.leave()
+            self.latest = None
+
+    def wants(self, name: str, at: int) -> bool:
+        """Whether what this operation saves is not kept."""
+        return at < self.above and (name is _ARGUMENT or not self.keeps(name))
+
+    def _choose(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
+        for x in values:
+            node = getattr(x, "_node", None)
+            if node is not None and node.seq < self.start and id(x._cell) not in self.outside:
+                self.outside[id(x._cell)] = x._cell, tick(), _form(x)
+        if not self.wants(name, at):
+            return None
+        self.latest = {}
+        return partial(self._put_away, name), _fetched
+
+    def _put_away(self, name: str, t: Tensor) -> _Place:
+        place = _Place(self, len(self.places))
+        if self.latest is not None:
+            self.latest[place.number] = t._array
+        self.places.append(ref(place))
+        self.saves.append((name, tuple(t.shape), t.dtype))
+        return place
+
+    def fetch(self, number: int) -> Any:
+        """The array of this number, computed again if it is not there."""
+        if self.latest is not None and number in self.latest:
+            return self.latest[number]
+        p = backward.current.get()
+        if p is None:  # somebody looks at what a node saved
+            return self._again({number})[number]
+        if not hasattr(p, "found"):
+            p.found = WeakKeyDictionary()
+        found = p.found.setdefault(self, {})
+        if number not in found:
+            found.update(self._again({i for i, place in enumerate(self.places) if place() is not None}))
+        return found.pop(number)
+
+    def _again(self, wanted: set[int]) -> dict[int, Any]:
+        """Run the function again for the arrays of these numbers."""
+        with level.revived(self.runs):
+            args, kwargs = tree.replaced(lambda x: x.again(self.start), self.given)
+            for cell, since, form in self.outside.values():
+                _check(cell, since, form, "is used in a checkpoint")
+            second = _Second(self, wanted)
+            self.context.copy().run(second.run, args, kwargs)
+        return second.found
+
+
+def _forget() -> None:
+    """Within the context of a call: the pass in which it was made, and the hooks, are not for its second run."""
+    backward.current.set(None)
+    saved.default.set(())
+
+
+def _fetched(place: _Place) -> Tensor:
+    return wrap(place.call.fetch(place.number))
+
+
+class _Second:
+    """A second run of a function, for the sake of the arrays of the numbers in `wanted`. Its own graph is of no use."""
+
+    def __init__(self, call: _Call, wanted: set[int]) -> None:
+        self.call = call
+        self.wanted = wanted
+        self.last = max(wanted)
+        self.count = 0
+        self.found: dict[int, Any] = {}
+        self.cells: list[tuple[list[int], int, int]] = []
+
+    def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        saved.enter(self._choose)
+        try:
+            self.call.function(*args, **kwargs)
+        except _Enough:
+            pass
+        finally:
+            saved.leave()
+        if self.count <= self.last:
+            raise GradientError(f"checkpoint: a different number of arrays was saved when the function ran again: {self.count}, of "
+                                f"{len(self.call.saves)} in its first run. {_CONSTANT}")
+        for cell, since, number in self.cells:
+            _check(cell, since, _form(self.found[number]), "is saved in a checkpoint")
+
+    def _choose(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
+        return (partial(self._take, name), _same) if self.call.wants(name, at) else None
+
+    def _take(self, name: str, t: Tensor) -> Tensor:
+        number, self.count = self.count, self.count + 1
+        if number > self.last:  # somebody has caught what was to end this
+            raise _Enough
+        found, expected = (name, tuple(t.shape), t.dtype), self.call.saves[number]
+        if found != expected:
+            raise GradientError(f"checkpoint: what the function saved when it ran again differs from its first run: array {number} was "
+                                f"{_shown(*expected)}, and is now {_shown(*found)}. {_CONSTANT}")
+        if number in self.wanted:
+            self.found[number] = t._array
+            if t._elem.host.mutable:
+                self.cells.append((t._cell, tick(), number))  # not `t`, whose history leads here
+        if number == self.last:
+            raise _Enough
+        return t
+
+
+_CONSTANT = ("It must do the same each time: it must not depend on anything that changes between the forward and the backward pass, nor on "
+             "random numbers that it does not draw in the same way again.")
+
+
+def _shown(name: str, shape: tuple[int, ...], dtype: Any) -> str:
+    return f"of dtype {dtype} and shape {list(shape)}, saved by {name}"
+
+
+def _form(x: Any) -> Form:
+    return element_of(x).host.name, x.dtype, tuple(x.shape)
+
+
+def _check(cell: list[int], since: int, form: Form, what: str) -> None:
+    """Raise if the array of this version cell was modified in place."""
+    if cell and cell[-1] > since:
+        raise modified(f"[{form[0]} {form[1]} {list(form[2])}], which {what},", cell, since)
+
+
+def _same(t: Tensor) -> Tensor:
+    return t
+
