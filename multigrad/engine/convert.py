@@ -70,7 +70,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | N
     host = None if backend is None else host_named(backend)
     while isinstance(data, Layer) and not isinstance(data, Tensor):  # a copy has no history, so no tangent either
         data._check()
-        data = data._array
+        data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
     t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
     t = wrap_new(t.detach()._array) if t._node is not None or t._born is not None else t
     return t.requires_grad_() if requires_grad else t
