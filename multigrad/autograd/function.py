@@ -24,9 +24,12 @@ from ..engine.level import Layer
 from ..engine.rules import Pullback
 from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
 from ..errors import GradientError
-from ..layers.custom import apply_dual
+from ..layers.batched import Batched
+from ..layers.custom import Applied, apply_dual, require_setup
 from ..layers.custom import replaced as _replaced
+from ..layers.custom_batched import BatchCtx, apply_batched
 from ..layers.dual import Dual
+from ..layers.immutable import Immutable
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -40,10 +43,11 @@ class FunctionMeta(type):
 
     _backward_cls: type[BackwardCFunction]
     _signature: tuple[Callable[..., Any], inspect.Signature] | None
+    _vmapped: Any  # what generate_vmap_rule has made of it
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
-        cls._signature = None
+        cls._signature = cls._vmapped = None
         super().__init__(name, bases, attrs)
 
 
@@ -70,7 +74,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     clear_saved_tensors_on_access = False  # free what was saved when it is first asked for
     boxed_grads_call = False  # backward gets its gradients as one list
-    generate_vmap_rule = False
+    generate_vmap_rule = False  # under vmap, run the methods on batches themselves
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
@@ -110,9 +114,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Return (output, out_dims) for batched arguments. For batching."""
+        """Compute the outputs for a batch of examples: return (output, out_dims). For vmap.
+
+        info      info.batch_size, the number of examples, and info.randomness, the argument of vmap
+        in_dims   a tuple: for each of `args` the axis that counts the examples, or None for what is the same for all; nested as they are
+        args      arrays of all examples
+
+        `out_dims` says the same of the output: an int or None, or a structure of these like that of `output`. What vmap computes is
+        differentiated as any function; where a gradient is taken inside of vmap, backward and jvp are, with what setup_context keeps.
+        """
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
                                   "generate_vmap_rule=True.")
+
+    @classmethod
+    def _base(cls) -> type[Function]:
+        return Function
 
     @classmethod
     def _separate(cls) -> bool:
@@ -185,12 +201,15 @@ def once_differentiable(fn: F) -> F:
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        own = ctx if isinstance(ctx, BackwardCFunction) else None
+        node = ctx
+        while isinstance(node, BatchCtx):
+            node = node._source
+        own = node if isinstance(node, BackwardCFunction) else None
         mode = grad_mode._variable() if own is None else mode_in_backward(own._run, own._level)
         records = mode.get()
         with switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
-        wanted = [x._node for x in args if isinstance(x, Tensor) and x._node is not None] if records else []
+        wanted = [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None] if records else []
         if wanted and own is not None:
             wanted += own._next
         if isinstance(outputs, tuple):
@@ -200,8 +219,19 @@ def once_differentiable(fn: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
+def _below(x: Any) -> Any:
+    """The value of a batch or a dual."""
+    while isinstance(x, Immutable):
+        x = x._array
+    return x
+
+
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
     """A constant that raises when it is differentiated: by this level if `parents` are given, by those further in if they recorded it."""
+    if isinstance(x, Immutable):  # the gradients of a batch, or a dual
+        found = x._copied()
+        found._array = _poisoned(x._array, parents)
+        return found
     if not isinstance(x, Tensor):
         if is_array(x) and parents:
             x = wrap(x)
@@ -226,6 +256,8 @@ def _apply(cls: type[Function], flat: Sequence[Any], names: tuple[str, ...]) -> 
     top = _top(flat)
     if isinstance(top, Dual):
         return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names))[0]
+    if isinstance(top, Batched):
+        return apply_batched(cls, flat, names, top, _apply_inside)[0]
     ctx = cls._backward_cls()
     ctx._begin(flat, top)
     if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
@@ -234,7 +266,7 @@ def _apply(cls: type[Function], flat: Sequence[Any], names: tuple[str, ...]) -> 
 
 
 def _apply_levels(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None,
-                  needs: tuple[bool, ...]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+                  needs: tuple[bool, ...]) -> Applied:
     """Apply `cls` at the level of `top`, after the levels further in that want a gradient, too.
 
     `needs`: of this level and those further out. Returns the result, the objects that forward returned, and what it left on its ctx.
@@ -247,11 +279,17 @@ def _apply_levels(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[An
         found, returned, state = _apply_inside(cls, inner, names, needs)
         results = found if isinstance(found, tuple) else (found,)
         lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
+        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
+        if state is None:
+            if ctx._next:
+                require_setup(cls)
+                with switched_off(top._run.grad_mode, grad_mode._variable()):
+                    cls.setup_context(ctx, tuple(flat), output)
+            return (*ctx._finish(output, flat, top), None)
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
         if state.get("dirty_tensors"):
             raise GradientError(f"{cls.__name__}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
         ctx.__dict__.update({name: _replaced(value, known) for name, value in state.items()})
-        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
     else:
         own, ctx.needs_input_grad = ctx.needs_input_grad, needs  # forward may save by what is needed
         output = _run_forward(cls, ctx, flat, names, top)
@@ -261,11 +299,13 @@ def _apply_levels(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[An
 
 
 def _apply_inside(cls: type[Function], inner: Sequence[Any], names: tuple[str, ...],
-                  needs: tuple[bool, ...] = ()) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+                  needs: tuple[bool, ...] = ()) -> Applied:
     """Apply `cls` to the values of arguments one level further in. Returns what `_apply_levels` does."""
     top = _top(inner)
     if isinstance(top, Dual):
         return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs))
+    if isinstance(top, Batched):
+        return apply_batched(cls, inner, names, top, partial(_apply_inside, needs=needs))
     ctx = cls._backward_cls()
     ctx._begin(inner, top)
     return _apply_levels(cls, ctx, inner, names, top, tuple(a or b for a, b in zip_longest(ctx.needs_input_grad, needs, fillvalue=False)))
@@ -290,14 +330,14 @@ def _run_forward(cls: type[Function], ctx: BackwardCFunction, flat: Sequence[Any
 
 
 def _top(flat: Sequence[Any]) -> Any:
-    """The argument of the highest level: a Tensor, a Dual, or None."""
+    """The argument of the highest level: a Tensor, a Dual, a Batched, or None."""
     top: Layer | None = None
     for x in flat:
         if isinstance(x, Layer) and (top is None or x._level > top._level):
             top = x
         if isinstance(x, Tensor):
             x._check()
-    if top is not None and not isinstance(top, (Tensor, Dual)):
+    if top is not None and not isinstance(top, (Tensor, Dual, Batched)):
         raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {type(top).__name__} yet")
     return top
 

@@ -54,9 +54,10 @@ class Run:
     grad_mode  whether its two levels record, its own and that of Tensors created inside it
     inner      whether the latter does: off during an ordinary backward pass over such Tensors, which must not keep the
                transformation itself from seeing what the pass computes
+    randomness what vmap was told about random numbers; None: it is no vmap
     """
 
-    __slots__ = ("finished", "grad_mode", "inner", "name", "number")
+    __slots__ = ("finished", "grad_mode", "inner", "name", "number", "randomness")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -64,6 +65,7 @@ class Run:
         self.grad_mode: ContextVar[bool] = ContextVar(f"multigrad.grad_mode.{self.number}", default=True)
         self.inner: ContextVar[bool] = ContextVar(f"multigrad.inner.{self.number}", default=True)
         self.finished = False
+        self.randomness: str | None = None
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
