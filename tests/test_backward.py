@@ -346,11 +346,6 @@ class TestGrad:
         check(w.grad, [1, 2])
         assert x.grad is None
 
-    def test_batched_says_what_to_do(self, xp):
-        x = leaf(xp, [1.0])
-        with pytest.raises(NotImplementedError, match="call grad.. once per row"):
-            autograd.grad(x * 2, x, is_grads_batched=True)
-
     def test_create_graph_under_no_grad_builds_a_graph(self, xp):
         x = leaf(xp, [1.0, 2.0])
         y = xp.sum(x**3)

@@ -21,6 +21,8 @@ from ..engine.rules import Pullback
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from ..layers.applying import apply_function
+from ..layers.custom_batched import BatchCtx
+from ..layers.immutable import Immutable
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -34,10 +36,11 @@ class FunctionMeta(type):
 
     _backward_cls: type[BackwardCFunction]
     _signature: tuple[Callable[..., Any], inspect.Signature] | None
+    _vmapped: Any  # what generate_vmap_rule has made of it
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
-        cls._signature = None
+        cls._signature = cls._vmapped = None
         super().__init__(name, bases, attrs)
 
 
@@ -64,7 +67,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     clear_saved_tensors_on_access = False  # free what was saved when it is first asked for
     boxed_grads_call = False  # backward gets its gradients as one list
-    generate_vmap_rule = False
+    generate_vmap_rule = False  # under vmap, run the methods on batches themselves
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
@@ -104,9 +107,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Return (output, out_dims) for batched arguments. For batching."""
+        """Compute the outputs for a batch of examples: return (output, out_dims). For vmap.
+
+        info      info.batch_size, the number of examples, and info.randomness, the argument of vmap
+        in_dims   a tuple: for each of `args` the axis that counts the examples, or None for what is the same for all; nested as they are
+        args      arrays of all examples
+
+        `out_dims` says the same of the output: an int or None, or a structure of these like that of `output`. What vmap computes is
+        differentiated as any function; where a gradient is taken inside of vmap, backward and jvp are, with what setup_context keeps.
+        """
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
                                   "generate_vmap_rule=True.")
+
+    @classmethod
+    def _base(cls) -> type[Function]:
+        return Function
 
     @classmethod
     def _separate(cls) -> bool:
@@ -179,12 +194,15 @@ def once_differentiable(fn: F) -> F:
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        own = ctx if isinstance(ctx, BackwardCFunction) else None
+        node = ctx
+        while isinstance(node, BatchCtx):
+            node = node._source
+        own = node if isinstance(node, BackwardCFunction) else None
         mode = grad_mode._variable() if own is None else mode_in_backward(own._run, own._level)
         records = mode.get()
         with switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
-        wanted = [x._node for x in args if isinstance(x, Tensor) and x._node is not None] if records else []
+        wanted = [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None] if records else []
         if wanted and own is not None:
             wanted += own._next
         if isinstance(outputs, tuple):
@@ -194,8 +212,19 @@ def once_differentiable(fn: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
+def _below(x: Any) -> Any:
+    """The value of a batch or a dual."""
+    while isinstance(x, Immutable):
+        x = x._array
+    return x
+
+
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
     """A constant that raises when it is differentiated: by this level if `parents` are given, by those further in if they recorded it."""
+    if isinstance(x, Immutable):  # the gradients of a batch, or a dual
+        found = x._copied()
+        found._array = _poisoned(x._array, parents)
+        return found
     if not isinstance(x, Tensor):
         if is_array(x) and parents:
             x = wrap(x)

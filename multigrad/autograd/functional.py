@@ -15,11 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from ..engine.backward import strip
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import enable_grad
 from ..engine.gradients import NOT_SCALAR, grad
-from ..engine.tensor import Tensor, alias, wrap_at, wrap_new
+from ..engine.level import Layer, Run, innermost, transformation
+from ..engine.tensor import Tensor, alias, element_of, wrap_at, wrap_new
 from ..errors import GradientError
+from ..layers.batched_pass import batch, examples
+from ..layers.dual import Dual, check_tangent, taken_apart
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -31,12 +35,12 @@ OUTPUTS = "outputs of the user-provided function"
 
 # -- arguments
 
-def _tensors(x: Any, what: str, name: str) -> tuple[bool, Tensors]:
+def _tensors(x: Any, what: str, name: str, kind: type[Layer] = Tensor) -> tuple[bool, Tensors]:
     """Whether `x` is a tuple, and it as a tuple of Tensors. Raw arrays are wrapped, but not outputs: they have lost their gradient."""
     several = isinstance(x, tuple)
     found = []
     for i, element in enumerate(x if several else (x,)):
-        if not isinstance(element, Tensor):
+        if not isinstance(element, kind):
             if what == OUTPUTS or not is_array(element):
                 place = f"value at index {i}" if several else f"given {what}"
                 raise TypeError(f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the {place} has type {type(element)}.")
@@ -150,14 +154,29 @@ def _grad(outputs: Sequence[Tensor | None], inputs: Tensors, v: Sequence[Any] | 
     return found
 
 
+def _size(t: Tensor) -> int:
+    if t.size is None:
+        raise GradientError(f"a Tensor of unknown shape {t.shape} has no basis; compute the array first")
+    return t.size
+
+
 def _basis(t: Tensor) -> Iterator[Any]:
     """The standard basis of the space of `t`, in the order of its elements: raw arrays of its shape and dtype."""
-    xp, n = t._elem.host.xp, t.size
-    if n is None:
-        raise GradientError(f"a Tensor of unknown shape {t.shape} has no basis; compute the array first")
+    xp, n = t._elem.host.xp, _size(t)
     places = xp.reshape(xp.arange(n, device=t.device), t.shape)
     for k in range(n):
         yield xp.astype(places == k, t.dtype)
+
+
+def _bases(tensors: Sequence[Tensor]) -> list[Any]:
+    """The standard basis of the space of all of these together: for each, what the vectors have there, with their number as the first axis."""
+    sizes = [_size(t) for t in tensors]
+    found = []
+    for i, (t, n) in enumerate(zip(tensors, sizes, strict=True)):
+        xp = t._elem.host.xp
+        part = xp.eye(sum(sizes), n, k=-sum(sizes[:i]), dtype=t.dtype, device=t.device)
+        found.append(xp.reshape(part, (sum(sizes), *t.shape)))
+    return found
 
 
 def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tensor | None, ...]]:
@@ -208,19 +227,21 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
              strategy: str = "reverse-mode") -> Any:
     """The Jacobian of `func` at `inputs`.
 
-    vectorize  as in PyTorch allows complex outputs and "forward-mode", but not `strict`; the rows are computed one by one all the same
-    strategy   "reverse-mode": a backward pass for each element of the output; "forward-mode": a pass for each element of the inputs
+    vectorize  compute all of it in one batched pass; allows complex outputs and "forward-mode", but not `strict`
+    strategy   "reverse-mode": a backward pass for the elements of the output; "forward-mode": a forward pass for those of the inputs, for
+               which `func` gets Duals in the place of Tensors
 
     Returns one Tensor of shape `output.shape + input.shape`; a tuple over the inputs, or over the outputs, where those are a
     tuple; where both are, a tuple of tuples with `[i][j]` for output i and input j. In reverse mode dtypes and devices are
-    those of the inputs. Complex outputs follow the convention of gradients: the conjugate of the derivative.
+    those of the inputs, else those of the outputs. Complex outputs follow the convention of gradients, the conjugate of the derivative, in
+    reverse mode only.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than '
                              'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
-    forward = strategy == "forward-mode"
-    if forward:
+    if strategy == "forward-mode":
         _check_forward(create_graph, strict, vectorize)
+        return _by_tangents(func, inputs)
     with enable_grad():
         several_in, inputs = _tensors(inputs, "inputs", "jacobian")
         inputs = _fresh(inputs, create_graph, leaves=True)
@@ -228,10 +249,10 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
         if vectorize and strict:
             raise GradientError("multigrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
                                 "either set `strict=False` or `vectorize=False`.")
-        if forward:
-            found = _by_columns(outputs, inputs)
+        if vectorize:
+            found = _by_batch(outputs, inputs, create_graph)
         else:
-            found = tuple(_by_rows(i, out, inputs, create_graph, strict, vectorize) for i, out in enumerate(outputs))
+            found = tuple(_by_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs))
         return _unpack(tuple(_unpack(_finish(row, create_graph), several_in) for row in found), several_out)
 
 
@@ -248,12 +269,12 @@ def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
         raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
 
 
-def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool, complex_too: bool) -> Tensors:
+def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
     """The Jacobians of output number i with respect to each input, by a backward pass for each of its elements."""
     shapes = [tuple(out.shape) + tuple(t.shape) for t in inputs]
     if not out.requires_grad or out.size == 0:
         return tuple(_zeros(t, shape) for t, shape in zip(inputs, shapes, strict=True))
-    if out._elem.complex and not complex_too:
+    if out._elem.complex:
         raise GradientError(f"{NOT_SCALAR.replace('scalar', 'real scalar')} but got {out.dtype}")
     rows: list[list[Tensor]] = [[] for _ in inputs]
     for vector in _basis(out):
@@ -265,24 +286,63 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
     return tuple(xp.reshape(xp.stack(row), shape) for row, shape in zip(rows, shapes, strict=True))
 
 
-def _by_columns(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, ...]:
-    """The Jacobians of each output with respect to each input, by a pass for each element of the inputs."""
-    recorded = tuple(t for t in outputs if t.requires_grad)
-    cotangents, gradients = _transposed(recorded, inputs)
+def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
+    """The Jacobians of each output with respect to each input, by one backward pass for the elements of all outputs."""
+    recorded = [t for t in outputs if t.requires_grad and _size(t)]
+    found: Sequence[Tensor | None] = (None,) * len(inputs)
+    if recorded:
+        found = grad(recorded, inputs, _bases(recorded), create_graph=create_graph, allow_unused=True, is_grads_batched=True)
     table: list[list[Tensor]] = [[] for _ in outputs]
-    for t, g in zip(inputs, gradients, strict=True):
-        columns = [_grad((g,), cotangents, (vector,), retain_graph=True) for vector in _basis(t)]
-        known = iter(range(len(recorded)))
+    for t, g in zip(inputs, found, strict=True):
+        start = 0
         for out, row in zip(outputs, table, strict=True):
-            shape = tuple(out.shape) + tuple(t.shape)
-            number = next(known) if out.requires_grad else None
-            if number is None or not columns:
+            shape, n = (*out.shape, *t.shape), _size(out)
+            if g is None or not out.requires_grad or not n:
                 row.append(_zeros(t, shape))
                 continue
-            xp = out.__array_namespace__()
-            stacked = xp.stack([_zeros(out) if c[number] is None else c[number] for c in columns], axis=-1)
-            row.append(xp.reshape(stacked, shape))
-    return tuple(tuple(row) for row in table)
+            part = g if len(recorded) == 1 else g[start:start + n, ...]
+            row.append(part.__array_namespace__().reshape(part, shape))
+            start += n
+    return tuple(map(tuple, table))
+
+
+def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
+    """The Jacobians by one forward pass, on Duals whose tangents are batches: those along each element of all inputs."""
+    several_in, inputs = _tensors(inputs, "inputs", "jacobian")
+    inputs = _fresh(inputs, create_graph=False, leaves=False)
+    total = sum(map(_size, inputs))
+    vectors = Run("jacobian")
+    try:
+        with transformation("jacobian") as run:
+            duals = [Dual._make(strip(t), check_tangent(t, batch(e, vectors), run.own_level, "jacobian"), run, run.own_level)
+                     for t, e in zip(inputs, _bases(inputs), strict=True)]
+            several_out, outputs = _tensors(func(*duals), OUTPUTS, "jacobian", Layer)
+            pairs = [taken_apart(x, run) for x in outputs]
+        table = []
+        for x, tangent in pairs:
+            columns = None if tangent is None else examples(tangent, vectors, total)
+            table.append(_unpack(_blocks(x, columns, inputs), several_in))
+        return _unpack(tuple(table), several_out)
+    finally:
+        vectors.finished = True
+
+
+def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
+    """The Jacobians of `x` with respect to each input. `columns`: the derivatives of `x`, with their numbers as the first axis."""
+    host = element_of(x).host
+    found = []
+    start = 0
+    for t in inputs:
+        shape, n = (*x.shape, *t.shape), _size(t)
+        if columns is None:
+            block = host.xp.zeros(shape, dtype=x.dtype, device=host.device(host.xp, innermost(x)))
+        else:
+            xp = host.bound
+            part = columns if len(inputs) == 1 else columns[start:start + n, ...]
+            block = xp.reshape(xp.moveaxis(part, 0, -1), shape)
+        found.append(alias(block if isinstance(block, Tensor) else wrap_new(block)))
+        start += n
+    return tuple(found)
 
 
 def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,

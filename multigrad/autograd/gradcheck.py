@@ -9,30 +9,37 @@ put back: a function that captures its inputs is checked as well as one that tak
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.backward import Pass, run_pass
-from ..engine.convert import _to_numpy as to_numpy
 from ..engine.gradients import grad
 from ..engine.graph import CustomNode, Node, Pick
-from ..engine.level import Layer, innermost, transformation
-from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap, wrap_new
-from ..errors import BackendError, GradientError, MultigradError
+from ..engine.level import innermost
+from ..engine.tensor import Tensor, element_of, wrap, wrap_new
+from ..errors import GradientError
 from ..layers.dual import Dual
+from .check_batches import compare_batched_gradients, compare_batched_tangents, moved
+from .check_values import (
+    Function,
+    GradcheckError,
+    _basis,
+    _checked,
+    _differentiable,
+    _like,
+    _numbers,
+    _outputs,
+    _random,
+    _random_like,
+    _tuple,
+    _zeros_like,
+)
 
 if TYPE_CHECKING:
     from random import Random
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-
-Function = Callable[..., Any]
-
-
-class GradcheckError(MultigradError, RuntimeError):
-    """Raised by `gradcheck` and `gradgradcheck` where a gradient is not what it should be."""
-
 
 def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
               nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
@@ -55,7 +62,8 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
     check_forward_ad      whether tangents are compared with the differences, too; the function then gets Duals in the place of Tensors
     check_backward_ad     whether gradients are
 
-    check_batched_grad and check_batched_forward_grad need batching, which multigrad does not have yet, and raise NotImplementedError.
+    check_batched_grad          whether a batched pass, grad(is_grads_batched=True), gives what single ones do
+    check_batched_forward_grad  whether a batch of tangents does
     Returns True. Raises ValueError if no input requires grad and RuntimeError for one whose elements share memory.
     """
     if not (check_forward_ad or check_backward_ad):
@@ -64,8 +72,8 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    _refuse(check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad)
-    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, check_backward_ad, check_forward_ad)
+    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, check_backward_ad, check_forward_ad, check_batched_grad,
+                        check_batched_forward_grad)
     try:
         return _check(func, _tuple(inputs), settings, fast_mode, check_undefined_grad)
     except GradcheckError:
@@ -91,7 +99,6 @@ def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps:
         raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
     if check_batched_grad and not check_rev_over_rev:
         raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
-    _refuse(check_batched_grad=check_batched_grad)
     arguments = _tuple(inputs)
     if grad_outputs is None:
         source = _random()
@@ -110,14 +117,8 @@ def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps:
         return tuple(g for g in found if g is not None)
 
     return gradcheck(gradients, arguments + given, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
-                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_forward_ad=check_fwd_over_rev,
-                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
-
-
-def _refuse(**modes: bool) -> None:
-    for name, wanted in modes.items():
-        if wanted:
-            raise NotImplementedError(f"{name}=True needs batching, which multigrad does not have yet; leave it out to check without")
+                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
 
 
 class Settings(NamedTuple):
@@ -128,29 +129,11 @@ class Settings(NamedTuple):
     check_grad_dtypes: bool
     backward: bool
     forward: bool
+    batched: bool
+    batched_forward: bool
 
 
 # -- what is checked
-
-def _tuple(x: Any) -> tuple[Any, ...]:
-    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
-
-
-def _checked(inputs: Sequence[Any]) -> list[Tensor]:
-    return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
-
-
-def _outputs(x: Any) -> tuple[Any, ...]:
-    found = _tuple(x)
-    for i, t in enumerate(found):
-        if not isinstance(t, Layer):
-            raise TypeError(f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must return a Tensor or a tuple of Tensors")
-    return found
-
-
-def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    return tuple(t for t in outputs if t.requires_grad)
-
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
     for i, x in enumerate(inputs):
@@ -185,7 +168,11 @@ def _check(func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bo
     else:
         compare(_Problem(func, inputs, settings, "", complex_ones))
     outputs = _differentiable(outputs)
+    if settings.batched_forward:
+        compare_batched_tangents(func, inputs)
     if outputs and settings.backward:
+        if settings.batched:
+            compare_batched_gradients(outputs, _checked(inputs))
         _check_proportional(outputs, inputs)
         if undefined:
             _check_undefined(func, inputs)
@@ -214,35 +201,6 @@ class _Problem:
             prefix = f"While considering the {'imaginary' if self.part == 'imag' else 'real'} part of complex outputs only, "
         return (f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output {output} with respect to input {number},\n"
                 f"numerical:{numerical!r}\nanalytical:{analytical!r}\n")
-
-
-# -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs, or wait for a device
-
-def _numbers(t: Any) -> Any:
-    """A copy of the values of `t`, a layer or a raw array, as a NumPy array."""
-    import numpy as np
-
-    elem, x = element_of(t), innermost(t)
-    try:
-        return np.array(to_numpy(x, elem.host))
-    except (BackendError, RuntimeError):  # a device that NumPy cannot read
-        return np.asarray(wrap(x).tolist(), dtype=np.complex128 if elem.complex else np.float64)
-
-
-def _like(t: Tensor, numbers: Any) -> Any:
-    """NumPy values, or a list, as a raw array of the shape, dtype, library and device of `t`."""
-    xp = t._elem.host.xp
-    return xp.reshape(xp.asarray(numbers, dtype=t.dtype, device=t.device), t.shape)
-
-
-def _basis(t: Tensor) -> Iterator[Any]:
-    """The standard basis of the space of `t`, as NumPy arrays."""
-    import numpy as np
-
-    for k in range(prod(t.shape)):
-        e = np.zeros(t.shape)
-        e.flat[k] = 1
-        yield e
 
 
 # -- finite differences
@@ -283,16 +241,9 @@ def _tangents(p: _Problem, x: Tensor, v: Any) -> list[Any]:
     """The tangents of every output along `v` at `x`, as vectors, in forward mode."""
     import numpy as np
 
-    with transformation("gradcheck") as run:
-        dual = Dual._make(x.array, _like(x, v), run, run.own_level)
-        found = []
-        for t in _outputs(p.func(*(dual if y is x else y for y in p.inputs))):
-            t._check()
-            while isinstance(t, LayeredTensor) and t._run is run:
-                t = t._array
-            tangent = t._tangent if isinstance(t, Dual) and t._run is run else None
-            found.append(None if not element_of(t).floating else np.zeros(prod(t.shape)) if tangent is None else _numbers(tangent).reshape(-1))
-    return found
+    found = moved(p.func, p.inputs, x, _like(x, v))
+    return [None if not element_of(t).floating else np.zeros(prod(t.shape)) if tangent is None else _numbers(tangent).reshape(-1)
+            for t, tangent in found]
 
 
 def _numerical(p: _Problem, x: Tensor, forward: bool = False) -> list[Any]:
@@ -369,13 +320,6 @@ def _compare_jacobians(p: _Problem) -> None:
 
 # -- comparing random projections: v @ J @ u
 
-def _random() -> Random:
-    """A source of the same numbers at every call, which leaves the user's own alone."""
-    from random import Random  # an import that few programs need
-
-    return Random(0)
-
-
 def _direction(t: Tensor, source: Random) -> Any:
     """Positive random numbers of norm 1, in the shape of `t`."""
     import numpy as np
@@ -441,10 +385,6 @@ def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> Non
             raise GradcheckError("grad is incorrect size")
 
 
-def _zeros_like(t: Tensor) -> Any:
-    return t._elem.host.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
-
-
 def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
     """An output without a gradient must count as one whose gradient is zero: all of them, and each by itself."""
     checked = _checked(inputs)
@@ -476,12 +416,3 @@ def _undefined(outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: se
     targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
     run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))
     return [None if g is None else wrap(g) for g in targets.values()]
-
-
-def _random_like(t: Tensor, source: Random, strided: bool) -> Tensor:
-    """A leaf of the shape, dtype and device of `t` with elements drawn from [-1, 1]."""
-    draw: Callable[[], Any] = lambda: source.uniform(-1, 1)
-    x = _like(t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))])
-    if strided and x.shape and prod(t.shape) > 1:
-        x = t._elem.host.xp.repeat(x, 2, axis=-1)[..., ::2]
-    return wrap(x).requires_grad_()

@@ -394,6 +394,7 @@ class BackwardCFunction(FunctionCtx):
     def _propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
         like = p.like
         given = [self._given(i, x, like) for i, x in enumerate(g)]
+        reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
         if p.create or (self._run is None and not grad_mode.recording()):
             found = BackwardCFunction.apply(self, *given)
         else:
@@ -416,7 +417,7 @@ class BackwardCFunction(FunctionCtx):
             if x is not None and type(x) is not Tensor and not is_array(x):
                 raise GradientError(f"expected Variable or None (got {type(x).__name__})")
             if self._edges[arrays] is not None:  # whatever the user made of needs_input_grad
-                grads.append(None if x is None else self._conformed(x, arrays, *argument, p))
+                grads.append(None if x is None else self._conformed(x, arrays, *argument, p, reach))
             arrays += 1
         if not p.keep:
             self._slots = None
@@ -427,11 +428,12 @@ class BackwardCFunction(FunctionCtx):
         if x is None:
             out = self._outs[i]
             return wrap_at(like, out()) if out is not None and self.materialize_grads else None
-        return x if isinstance(x, Tensor) and x._level == self._level else wrap_at(like, x)
+        return x if isinstance(x, Layer) and x._level >= self._level else wrap_at(like, x)
 
-    def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass) -> Any:
+    def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int) -> Any:
         """A gradient that backward returned, as the engine takes it: of the argument's shape and dtype."""
-        t = x if type(x) is Tensor and self._run is None else self._at_level(x, p.like, "backward")
+        above = isinstance(x, Layer) and self._level < x._level <= reach
+        t = x if above or (type(x) is Tensor and self._run is None) else self._at_level(x, p.like, "backward")
         t._check()
         given = tuple(t.shape)
         if t._elem is not elem or given != shape:
@@ -444,7 +446,7 @@ class BackwardCFunction(FunctionCtx):
                 raise GradientError(f"Function {type(self).__name__} returned an invalid gradient at index {number} - got {list(given)} but expected "
                                     f"shape compatible with {list(shape)}")
             t = conform_gradient(elem.host.bound, t, shape, elem.dtype)
-        return t if p.create else strip(t._array)
+        return t if p.create or above else strip(t._array)
 
 
 def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import GradientError
@@ -203,19 +203,21 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     outputs, grad_outputs  as `tensors` and `grad_tensors` of `backward`
     inputs                 one Tensor, a sequence, or a dictionary (then a dictionary is returned); leaves or not
     allow_unused           return None for an input that the outputs do not depend on, instead of raising
-    materialize_grads      return zeros for such an input
+    is_grads_batched       the first axis of each array of `grad_outputs` counts examples, for all of which the gradients are computed at once;
+                           so does that of the results. What an element of None stands for is the same for all. Tensors that retain their
+                           gradient get none
+    materialize_grads      return zeros for such an input, without an axis of examples
 
     Returns a tuple of Tensors, of the shapes, dtypes and backends of the inputs. As torch.autograd.grad.
     """
-    if is_grads_batched:
-        raise NotImplementedError("is_grads_batched=True needs batching, which multigrad does not have yet; call grad() once per row of grad_outputs")
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated (defaults to True). Use backward() to accumulate into the other leaves; "
                       "here they are accumulated into, as documented for only_inputs=False.", FutureWarning, stacklevel=2)
     if isinstance(inputs, Mapping):
-        values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, False, materialize_grads)
+        values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
+                      materialize_grads)
         return dict(zip(inputs, values, strict=True))
     wanted = _inputs(inputs, "grad")
     if wanted is None:
@@ -224,9 +226,25 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     given = _sequence(grad_outputs) if grad_outputs is not None else [None] * len(given_outputs)
     if not given_outputs:
         raise GradientError("grad requires non-empty outputs")
-    roots, top = _roots(given_outputs, given, create_graph)
     if materialize_grads and any(isinstance(t, GradientEdge) for t in wanted):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+
+    def differentiate(gradients: list[Any]) -> Pass:
+        return _differentiate(given_outputs, gradients, wanted, create_graph if retain_graph is None else retain_graph, create_graph, not only_inputs)
+
+    if is_grads_batched:
+        _check_batches(given_outputs, given)
+        if not only_inputs:
+            raise GradientError("grad() cannot accumulate batches of gradients into the other leaves: leave out only_inputs=False")
+        p = _in_batches(differentiate, given)
+    else:
+        p = differentiate(given)
+    return tuple(_result(t, p, i, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
+
+
+def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor | GradientEdge], keep: bool, create: bool, others: bool) -> Pass:
+    """Run the pass of `grad`, whose targets have the gradients then."""
+    roots, top = _roots(outputs, given, create)
     for t in wanted:
         if isinstance(t, GradientEdge):
             continue
@@ -236,11 +254,35 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         if t._level < top._level:
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
-    keep = create_graph if retain_graph is None else retain_graph
-    p = Pass(top, keep, create_graph, {node: None for node in map(_node_of, wanted) if node is not None}, others=not only_inputs)
+    p = Pass(top, keep, create, {node: None for node in map(_node_of, wanted) if node is not None}, others)
     p.raw = p.raw and not any(isinstance(g, Layer) for _, g in roots)
     run_pass(roots, p)
-    return tuple(_result(t, p, i, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
+    return p
+
+
+def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raise where `given` are no batches of gradients of the outputs."""
+    sizes = []
+    for i, (t, g) in enumerate(zip(outputs, given, strict=False)):
+        if g is None:
+            continue
+        if not is_array(g):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        if not g.shape or (isinstance(t, Tensor) and tuple(g.shape[1:]) != tuple(t.shape)):
+            raise GradientError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes "
+                                "of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                                f"grad_output[{i}] has a shape of {tuple(g.shape)} and output[{i}] has a shape of {tuple(getattr(t, 'shape', ()))}. "
+                                "If you only want some tensors in `grad_output` to be considered batched, consider using vmap.")
+        sizes.append(g.shape[0])
+    if not sizes:
+        raise ValueError("is_grads_batched=True needs grad_outputs with a batch dimension, but none is given")
+    if len(set(sizes)) > 1:
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+
+
+def _in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+    """Run a pass on the examples of gradients. The targets of the pass have batches then."""
+    raise NotImplementedError("layers/batched_pass.py puts its function in this place")
 
 
 def _result(t: Tensor | GradientEdge, p: Pass, i: int, allow_unused: bool, materialize: bool) -> Tensor | None:

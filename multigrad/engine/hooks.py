@@ -32,7 +32,7 @@ def run_hooks(e: Extra, g: Any, p: Pass) -> Any:
             hook.group.arrived(hook.number, t, p)
         elif (result := hook(t)) is not None:
             t = _checked(hook, result, t)
-    if e.retain is not None and t is not None:
+    if e.retain is not None and isinstance(t, Tensor):  # another layer, above that of the Tensor, would not outlive its transformation
         with _retaining:
             before = e.retain.grad
             e.retain.grad = _own(t, e.retain, p) if before is None else before + t
@@ -70,7 +70,7 @@ def run_post_accumulate(e: Extra, leaf: Tensor) -> None:
 
 def _shown(g: Any, p: Pass) -> Any:
     """A gradient as hooks see it."""
-    return g if g is None or (isinstance(g, Tensor) and g._level >= p.like._level) else wrap_at(p.like, g)
+    return g if g is None or (isinstance(g, Layer) and g._level >= p.like._level) else wrap_at(p.like, g)
 
 
 def _hidden(t: Any, p: Pass) -> Any:

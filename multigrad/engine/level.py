@@ -56,9 +56,10 @@ class Run:
     inner      whether the latter does: off during an ordinary backward pass over such Tensors, which must not keep the
                transformation itself from seeing what the pass computes
     outer      the transformation in which it was begun
+    randomness what vmap was told about random numbers; None: it is no vmap
     """
 
-    __slots__ = ("finished", "grad_mode", "inner", "name", "number", "outer")
+    __slots__ = ("finished", "grad_mode", "inner", "name", "number", "outer", "randomness")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,6 +68,7 @@ class Run:
         self.grad_mode: ContextVar[bool] = ContextVar(f"multigrad.grad_mode.{self.number}", default=True)
         self.inner: ContextVar[bool] = ContextVar(f"multigrad.inner.{self.number}", default=True)
         self.finished = False
+        self.randomness: str | None = None
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""

@@ -46,12 +46,12 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
         inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
         size = _size(inner, axes)
         if chunk_size is None or size <= chunk_size:
-            return _run(function, args, kwargs, inner, axes, size, out_axes, raw)
+            return _run(function, args, kwargs, inner, axes, size, out_axes, raw, randomness)
         parts = []
         for start in range(0, size, chunk_size):
             n = min(chunk_size, size - start)
             part = [x if a is None else x[start:start + n, ...] for x, a in zip(inner, axes, strict=True)]
-            parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw))
+            parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw, randomness))
         return _joined(parts, out_axes, raw)
 
     return mapped
@@ -101,8 +101,9 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
 
 
 def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inner: Sequence[Any], axes: Sequence[int | None], size: int,
-         out_axes: Any, raw: bool) -> Any:
+         out_axes: Any, raw: bool, randomness: str) -> Any:
     with transformation("vmap") as run:
+        run.randomness = randomness
         given = iter([x if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
         output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
         where = iter(_spread(output, out_axes, "out_axes"))

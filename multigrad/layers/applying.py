@@ -1,7 +1,7 @@
 """Applying an operation with a derivative of the user's own to values of any levels.
 
-It is a class like autograd.Function, which is the one that users derive from: `forward` and `backward` or `vjp`, `jvp`, and what says which of
-them there are. See engine/custom.py for what one level does.
+It is a class like autograd.Function, which is the one that users derive from: `forward` and `backward` or `vjp`, `jvp`, `vmap`, and what says
+which of them there are. See engine/custom.py for what one level does.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from itertools import zip_longest
 from typing import Any
 
 from ..engine import grad_mode
-from ..engine.custom import BackwardCFunction
+from ..engine.custom import BackwardCFunction, switched_off
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.level import Layer
 from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
 from ..errors import GradientError
-from .custom import apply_dual, replaced
+from .batched import Batched
+from .custom import Applied, apply_dual, replaced, require_setup
+from .custom_batched import apply_batched
 from .dual import Dual
 
 
@@ -27,6 +29,8 @@ def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any
     top = _top(flat)
     if isinstance(top, Dual):
         return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names))[0]
+    if isinstance(top, Batched):
+        return apply_batched(cls, flat, names, top, _apply_inside)[0]
     ctx = cls._backward_cls()
     ctx._begin(flat, top)
     if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
@@ -35,7 +39,7 @@ def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any
 
 
 def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None,
-                  needs: tuple[bool, ...]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+                  needs: tuple[bool, ...]) -> Applied:
     """Apply `cls` at the level of `top`, after the levels further in that want a gradient, too.
 
     `needs`: of this level and those further out. Returns the result, the objects that forward returned, and what it left on its ctx.
@@ -48,11 +52,17 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
         found, returned, state = _apply_inside(cls, inner, names, needs)
         results = found if isinstance(found, tuple) else (found,)
         lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
+        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
+        if state is None:
+            if ctx._next:
+                require_setup(cls)
+                with switched_off(top._run.grad_mode, grad_mode._variable()):
+                    cls.setup_context(ctx, tuple(flat), output)
+            return (*ctx._finish(output, flat, top), None)
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
         if state.get("dirty_tensors"):
             raise GradientError(f"{cls.__name__}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
         ctx.__dict__.update({name: replaced(value, known) for name, value in state.items()})
-        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
     else:
         own, ctx.needs_input_grad = ctx.needs_input_grad, needs  # forward may save by what is needed
         output = _run_forward(cls, ctx, flat, names, top)
@@ -62,11 +72,13 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
 
 
 def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...],
-                  needs: tuple[bool, ...] = ()) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+                  needs: tuple[bool, ...] = ()) -> Applied:
     """Apply `cls` to the values of arguments one level further in. Returns what `_apply_levels` does."""
     top = _top(inner)
     if isinstance(top, Dual):
         return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs))
+    if isinstance(top, Batched):
+        return apply_batched(cls, inner, names, top, partial(_apply_inside, needs=needs))
     ctx = cls._backward_cls()
     ctx._begin(inner, top)
     return _apply_levels(cls, ctx, inner, names, top, tuple(a or b for a, b in zip_longest(ctx.needs_input_grad, needs, fillvalue=False)))
@@ -91,14 +103,14 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
 
 
 def _top(flat: Sequence[Any]) -> Any:
-    """The argument of the highest level: a Tensor, a Dual, or None."""
+    """The argument of the highest level: a Tensor, a Dual, a Batched, or None."""
     top: Layer | None = None
     for x in flat:
         if isinstance(x, Layer) and (top is None or x._level > top._level):
             top = x
         if isinstance(x, Tensor):
             x._check()
-    if top is not None and not isinstance(top, (Tensor, Dual)):
+    if top is not None and not isinstance(top, (Tensor, Dual, Batched)):
         raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {type(top).__name__} yet")
     return top
 

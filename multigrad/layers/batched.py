@@ -21,7 +21,7 @@ from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_comp
 from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import positions
-from ..engine.tensor import element_of, stopped, wrap
+from ..engine.tensor import Tensor, element_of, stopped, wrap
 from ..errors import BatchingError
 from ..registry import Op, behind_batch
 from .immutable import Immutable, tie
@@ -54,9 +54,7 @@ class Batched(Immutable):
         self._array = value._array
 
     def _constant(self, x: Any) -> Batched:
-        xp = _namespace(x, self._elem.host)
-        repeated = xp.broadcast_to(xp.expand_dims(x, axis=0), (self._array.shape[0], *x.shape))
-        return Batched._make(repeated, self._run, self._level)
+        return Batched._make(repeated(x, self._array.shape[0]), self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Batched:
         return Batched._make(stopped(self._array) if stop else self._array, self._run, self._level)
@@ -130,6 +128,12 @@ def _namespace(x: Any, host: Host) -> Any:
     return host.bound if isinstance(x, Layer) else host.xp
 
 
+def repeated(x: Any, size: int) -> Any:
+    """A batch of `size` examples that are all `x`."""
+    xp = _namespace(x, element_of(x).host)
+    return xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
+
+
 def _is_own(x: Any, top: Batched) -> bool:
     """Whether `x` is a batch of the level of `top`. Raises where it is of another backend, or out of use."""
     if not isinstance(x, Layer):
@@ -157,6 +161,8 @@ def _aligned(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
             n = len(x.shape) - 1
         else:
             n = len(x.shape) if hasattr(x, "shape") else 0
+        if type(x) is Tensor and x._node is None:  # a constant: without it the library's function can be called at once
+            x = x._array
         ndim = max(ndim, n)
         inner.append(x)
     for i in own:

@@ -14,8 +14,8 @@ from ..engine.tensor import element_of, peeled, wrap
 from ..errors import GradientError
 from .dual import Dual
 
-Applied = tuple[Any, tuple[Any, ...], dict[str, Any]]
-"""What a Function returned, the objects that its forward returned, and what forward left on its ctx."""
+Applied = tuple[Any, tuple[Any, ...], dict[str, Any] | None]
+"""What a Function returned, the objects that its forward returned, and what forward left on its ctx; of that None if its vmap ran instead."""
 
 
 class ForwardCtx(FunctionCtx):
@@ -30,20 +30,22 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
     """Apply the Function `cls` to arguments among which there are Duals of the level of `top`; `apply` does so one layer further in."""
     top._check()
     inner = [_primal(x, top) for x in flat]
-    found, returned, state = apply(inner)
+    found, returned, left = apply(inner)
     results = found if isinstance(found, tuple) else (found,)
+    moving = tuple(_tangent(x, top) is not None for x in flat)
+    state, returned = (set_up(cls, inner, found, moving), results) if left is None else (left, returned)
     if state.get("dirty_tensors"):
         raise GradientError(f"{cls.__name__}: mark_dirty is not supported in forward mode. Return a new array.")
     constant = {id(x) for x in state.get("non_differentiable") or ()}
     fixed = [id(x) in constant for x in returned]
     moved: Sequence[Any] = (None,) * len(results)
-    if any(_tangent(x, top) is not None for x in flat):
+    if any(moving):
         made = {id(a): b for a, b in zip(returned, results, strict=True) if is_array(a)}
         ctx = ForwardCtx()
         ctx.__dict__.update({name: replaced(value, made) for name, value in state.items()})
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
-        ctx.needs_input_grad = tuple(_tangent(x, top) is not None for x in flat)
+        ctx.needs_input_grad = moving
         with outside():
             given = cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True)))
         moved = given if isinstance(given, tuple) else (given,)
@@ -51,9 +53,28 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
             raise GradientError(f"{cls.__name__}: jvp returned {len(moved)} tangents for {len(results)} outputs")
     lifted = [Dual._make(strip(x), None if skip else _checked(cls, i, x, t, top), top._run, top._level) if is_array(x) else x
               for i, (x, t, skip) in enumerate(zip(results, moved, fixed, strict=True))]
+    result = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
+    if left is None:
+        return result, tuple(lifted), None
     known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
-    state = {name: replaced(value, known) for name, value in state.items()}
-    return (same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]), tuple(lifted), state
+    return result, tuple(lifted), {name: replaced(value, known) for name, value in state.items()}
+
+
+def set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> dict[str, Any]:
+    """What setup_context leaves on a ctx, where the user's vmap ran in the place of forward."""
+    if not any(needs):
+        return {}
+    require_setup(cls)
+    ctx = ForwardCtx()
+    ctx.needs_input_grad = needs
+    cls.setup_context(ctx, tuple(inner), output)
+    return {name: value for name, value in ctx.__dict__.items() if name != "needs_input_grad"}
+
+
+def require_setup(cls: Any) -> None:
+    if not cls._separate():
+        raise GradientError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+                            f"setup_context staticmethod: the vmap of {cls.__name__} computes its result without a ctx.")
 
 
 def replaced(value: Any, known: dict[int, Any]) -> Any:

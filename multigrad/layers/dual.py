@@ -19,7 +19,7 @@ from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import carried_out, general, is_array
 from ..engine.element import SCALARS, Host, mixed
 from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import element_of, stopped, wrap
+from ..engine.tensor import LayeredTensor, element_of, stopped, wrap
 from ..errors import GradientError
 from ..registry import Op
 from .immutable import Immutable, tie
@@ -158,15 +158,17 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
         device = host.device(host.xp, innermost(outs[0]))
         values = [host.constant(host.xp, x, outs[0].dtype, device) if role == "array" and type(x) in SCALARS else x
                   for role, x in zip(op.roles.values(), values, strict=True)]
-    xp = host.xp
+    xp, raw = host.xp, None
     layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
     if layered:
+        if op.kind == "elementwise" and not any(isinstance(x, Layer) for x in (*values, outs[0])):
+            raw = host.xp, values, outs[0]
         xp = host.bound
         values = [x if role == "plain" else _lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
         tangents = [_lifted(t) for t in tangents]
         outs = [_lifted(x) for x in outs]
     with outside():
-        found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs))
+        found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
         moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
     return [strip(t) for t in moved] if layered else moved
 
@@ -189,6 +191,14 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
     if t.dtype != x.dtype:
         t = xp.astype(xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype)
     return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
+
+
+def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
+    """What a function returned at a level, from outside of it: a value, and its tangent or None."""
+    x._check()
+    while isinstance(x, LayeredTensor) and x._run is run:
+        x = x._array
+    return (x._array, x._tangent) if isinstance(x, Dual) and x._run is run else (x, None)
 
 
 def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:

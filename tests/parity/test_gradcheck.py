@@ -292,17 +292,88 @@ class TestErrors:
             torch.autograd.gradcheck(lambda a, b: b * 2, (torch.tensor(first), repeated))
 
 
+BATCHED = {"check_batched_grad": True}
+BATCHED_FORWARD = {"check_batched_forward_grad": True, "check_forward_ad": True}
+
+
+class TestBatched:
+    def function(self, side, backward, jvp=None):
+        members = {"forward": staticmethod(lambda a: a * a), "setup_context": staticmethod(self.keep), "backward": staticmethod(backward)}
+        if jvp is not None:
+            members["jvp"] = staticmethod(jvp)
+        return type("Square", (side.autograd.Function,), members).apply
+
+    @staticmethod
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @BOTH_MODES
+    def test_passes(self, side, x, z, fast):
+        check = side.autograd.gradcheck
+        y = side.tensor([[1.0], [2.0]], requires_grad=True)
+        for options in (BATCHED, {**BATCHED, **BATCHED_FORWARD}):
+            assert check(lambda a: side.xp.sin(a) * a, x, fast_mode=fast, **options) is True
+            assert check(lambda a, b, n: (a * b, side.xp.sum(b) * n, side.xp.argmax(a)), (x, y, 2), fast_mode=fast, **options)
+            assert check(lambda a: a * a * (1 + 2j), z, fast_mode=fast, **options)
+            assert check(lambda a, b: a * 2, (x, side.tensor([1.0], requires_grad=True)), fast_mode=fast, **options)
+        assert x.grad is None
+
+    def test_second_derivatives(self, side, x):
+        check = side.autograd.gradgradcheck
+        assert check(lambda a: side.xp.sin(a) * a, x, check_batched_grad=True)
+        assert check(lambda a: (a * a, side.xp.sum(a**3)), x, check_batched_grad=True, check_fwd_over_rev=True, fast_mode=True)
+
+    @BOTH_MODES
+    def test_a_backward_that_asks_for_a_value(self, side, x, fast):
+        def backward(ctx, g):
+            (a,) = ctx.saved_tensors
+            return g * 2 * a if float(side.xp.sum(g)) != 0.12345 else g
+
+        f = self.function(side, backward)
+        assert side.autograd.gradcheck(f, x, fast_mode=fast)
+        with pytest.raises(raised(side), match="^While computing batched gradients, got: (?s:.*)gradcheck or gradgradcheck failed while testing "
+                                               "batched gradient computation.(?s:.*)`check_batched_grad=False`"):
+            side.autograd.gradcheck(f, x, fast_mode=fast, **BATCHED)
+        assert side.autograd.gradcheck(f, x, fast_mode=fast, raise_exception=False, **BATCHED) is False
+
+    def test_other_gradients_in_a_batch(self, side, x):
+        runs = []
+
+        def backward(ctx, g):
+            (a,) = ctx.saved_tensors
+            runs.append(None)
+            return g * 2 * a * (1 + 1e-3 * len(runs))
+
+        with pytest.raises(raised(side), match="^For output 0 and input 0:\n\ngradcheck or gradgradcheck failed while testing batched gradient "
+                                               "computation.(?s:.*)\n\nGot:\n(?s:.*)\n\nExpected:\n"):
+            side.autograd.gradcheck(self.function(side, backward), x, atol=1.0, nondet_tol=1.0, **BATCHED)
+
+    def test_a_jvp_that_asks_for_a_value(self, side, x):
+        def jvp(ctx, t):
+            (a,) = ctx.saved_tensors
+            return t * 2 * a if float(side.xp.sum(t)) != 0.12345 else t
+
+        f = self.function(side, lambda ctx, g: g * 2 * ctx.saved_tensors[0], jvp)
+        assert side.autograd.gradcheck(f, x, check_forward_ad=True)
+        with pytest.raises(raised(side), match="^While computing batched gradients, got: (?s:.*)gradcheck failed while testing batched gradient "
+                                               "computation with forward-mode AD(?s:.*)`check_batched_forward_grad=False`"):
+            side.autograd.gradcheck(f, x, **BATCHED_FORWARD)
+
+    def test_other_tangents_in_a_batch(self, side, x):
+        runs = []
+
+        def jvp(ctx, t):
+            runs.append(None)
+            return t * 2 * ctx.saved_tensors[0] * (1 + 1e-3 * len(runs))
+
+        f = self.function(side, lambda ctx, g: g * 2 * ctx.saved_tensors[0], jvp)
+        with pytest.raises(raised(side), match="^For output 0 and input 0:\n+gradcheck failed while testing batched gradient computation with "
+                                               "forward-mode AD"):
+            side.autograd.gradcheck(f, x, atol=1.0, **BATCHED_FORWARD)
+
+
 class TestOnlyHere:
-    @pytest.mark.parametrize("options", [{"check_batched_grad": True}, {"check_batched_forward_grad": True, "check_forward_ad": True}])
-    def test_modes_to_come(self, options):
-        x = mg.tensor([1.0], requires_grad=True)
-        with pytest.raises(NotImplementedError, match=f"{next(iter(options))}=True needs batching, which multigrad does not have yet"):
-            gradcheck(lambda a: a * 2, x, **options)
-
-    def test_modes_to_come_of_second_derivatives(self):
-        with pytest.raises(NotImplementedError, match="check_batched_grad=True needs batching"):
-            gradgradcheck(lambda a: a * 2, mg.tensor([1.0], requires_grad=True), check_batched_grad=True)
-
     def test_outputs_must_be_tensors(self, backend):
         x = mg.tensor([1.0], dtype="float64", backend=backend, requires_grad=True)
         with pytest.raises(TypeError, match="gradcheck: output 1 of the function is of type NoneType; it must return a Tensor or a tuple of Tensors"):

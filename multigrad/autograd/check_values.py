@@ -1,0 +1,90 @@
+"""What the checks of gradients share: their exception, the Tensors among arguments and results, values as NumPy arrays, random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ..engine.convert import _to_numpy as to_numpy
+from ..engine.level import Layer, innermost
+from ..engine.tensor import Tensor, element_of, wrap
+from ..errors import BackendError, MultigradError
+
+if TYPE_CHECKING:
+    from random import Random
+
+Function = Callable[..., Any]
+
+
+class GradcheckError(MultigradError, RuntimeError):
+    """Raised by `gradcheck` and `gradgradcheck` where a gradient is not what it should be."""
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _checked(inputs: Sequence[Any]) -> list[Tensor]:
+    return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _outputs(x: Any) -> tuple[Any, ...]:
+    found = _tuple(x)
+    for i, t in enumerate(found):
+        if not isinstance(t, Layer):
+            raise TypeError(f"gradcheck: output {i} of the function is of type {type(t).__name__}; it must return a Tensor or a tuple of Tensors")
+    return found
+
+
+def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(t for t in outputs if t.requires_grad)
+
+
+# -- values travel as NumPy arrays: the bookkeeping of Jacobians would only compile small programs, or wait for a device
+
+def _numbers(t: Any) -> Any:
+    """A copy of the values of `t`, a layer or a raw array, as a NumPy array."""
+    import numpy as np
+
+    elem, x = element_of(t), innermost(t)
+    try:
+        return np.array(to_numpy(x, elem.host))
+    except (BackendError, RuntimeError):  # a device that NumPy cannot read
+        return np.asarray(wrap(x).tolist(), dtype=np.complex128 if elem.complex else np.float64)
+
+
+def _like(t: Tensor, numbers: Any) -> Any:
+    """NumPy values, or a list, as a raw array of the shape, dtype, library and device of `t`."""
+    xp = t._elem.host.xp
+    return xp.reshape(xp.asarray(numbers, dtype=t.dtype, device=t.device), t.shape)
+
+
+def _basis(t: Tensor) -> Iterator[Any]:
+    """The standard basis of the space of `t`, as NumPy arrays."""
+    import numpy as np
+
+    for k in range(prod(t.shape)):
+        e = np.zeros(t.shape)
+        e.flat[k] = 1
+        yield e
+
+
+def _random() -> Random:
+    """A source of the same numbers at every call, which leaves the user's own alone."""
+    from random import Random  # an import that few programs need
+
+    return Random(0)
+
+
+def _zeros_like(t: Tensor) -> Any:
+    return t._elem.host.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
+
+
+def _random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
+    """A leaf of the shape, dtype and device of `t` with elements drawn from [-1, 1]."""
+    draw: Callable[[], Any] = lambda: source.uniform(-1, 1)
+    x = _like(t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))])
+    if strided and x.shape and prod(t.shape) > 1:
+        x = t._elem.host.xp.repeat(x, 2, axis=-1)[..., ::2]
+    return wrap(x).requires_grad_()
