@@ -428,11 +428,11 @@ class BackwardCFunction(FunctionCtx):
         if x is None:
             out = self._outs[i]
             return wrap_at(like, out()) if out is not None and self.materialize_grads else None
-        return x if isinstance(x, Layer) and x._level >= self._level else wrap_at(like, x)
+        return x if _stays(x, self._level) or (isinstance(x, Tensor) and x._level == self._level) else wrap_at(like, x)
 
     def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int) -> Any:
         """A gradient that backward returned, as the engine takes it: of the argument's shape and dtype."""
-        above = isinstance(x, Layer) and self._level < x._level <= reach
+        above = _stays(x, self._level) and x._level <= reach
         t = x if above or (type(x) is Tensor and self._run is None) else self._at_level(x, p.like, "backward")
         t._check()
         given = tuple(t.shape)
@@ -446,7 +446,19 @@ class BackwardCFunction(FunctionCtx):
                 raise GradientError(f"Function {type(self).__name__} returned an invalid gradient at index {number} - got {list(given)} but expected "
                                     f"shape compatible with {list(shape)}")
             t = conform_gradient(elem.host.bound, t, shape, elem.dtype)
-        return t if p.create or above else strip(t._array)
+        return t if p.create else _within(t, self._level) if above else strip(t._array)
+
+
+def _within(x: Any, level: int) -> Any:
+    """A batch or a dual above this level, without the Tensors of the level that it is made of: constants, since nothing was recorded."""
+    if not isinstance(x, Layer) or x._level < level:
+        return x
+    return strip(x._array) if isinstance(x, Tensor) else x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
+
+
+def _stays(x: Any, level: int) -> bool:
+    """Whether a gradient is a batch, or a dual, of a transformation above this level, which no Tensor of the level can hold."""
+    return isinstance(x, Layer) and not isinstance(x, Tensor) and x._level > level
 
 
 def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:

@@ -148,11 +148,18 @@ class Operation(FunctionCtx):
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
     generate_vmap_rule = True
+    vmap = None
     _backward_cls: type[BackwardCFunction]
+    _vmapped: Any
     backward: Callable[..., Any]
 
     def __init_subclass__(cls) -> None:
+        cls._vmapped = None
         cls._backward_cls = type(f"{cls.__name__}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
+
+    @classmethod
+    def _base(cls) -> type[Operation]:
+        return Operation
 
     @classmethod
     def _separate(cls) -> bool:

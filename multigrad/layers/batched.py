@@ -9,7 +9,7 @@ count their axes from behind it, matrix functions know batches already. What is 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -58,6 +58,9 @@ class Batched(Immutable):
 
     def _copied(self, stop: bool = False) -> Batched:
         return Batched._make(stopped(self._array) if stop else self._array, self._run, self._level)
+
+    def _mapped(self, function: Callable[[Any], Any]) -> Batched:
+        return Batched._make(function(self._array), self._run, self._level)
 
     @property
     def shape(self) -> tuple[int, ...]:

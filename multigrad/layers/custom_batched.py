@@ -176,6 +176,7 @@ class BatchCtx(FunctionCtx):
     """The ctx that the user's methods get."""
 
     needs_input_grad: tuple[bool, ...]
+    _level: Any = None
     _source: Any = None
     _flags: Any = None
     _run: Any = None
@@ -292,7 +293,7 @@ def _restored(ctx: Any, flags: Any, run: Run) -> BatchCtx:
         setattr(own, name, _together(getattr(ctx, f"kept_{name}"), of_value, run))
     own.materialize_grads = ctx.materialize_grads
     own.needs_input_grad = ctx.needs_input_grad[1:]
-    own._source, own._flags, own._run = ctx, flags, run
+    own._source, own._flags, own._run, own._level = ctx, flags, run, getattr(ctx, "_level", None)
     return own
 
 

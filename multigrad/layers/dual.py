@@ -8,7 +8,7 @@ derivative, as in PyTorch.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine import rules
@@ -57,6 +57,9 @@ class Dual(Immutable):
 
     def _copied(self, stop: bool = False) -> Dual:
         return Dual._make(stopped(self._array) if stop else self._array, None if stop else self._tangent, self._run, self._level)
+
+    def _mapped(self, function: Callable[[Any], Any]) -> Dual:
+        return Dual._make(function(self._array), None if self._tangent is None else function(self._tangent), self._run, self._level)
 
     @property
     def _forgets(self) -> bool:

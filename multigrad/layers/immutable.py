@@ -7,7 +7,7 @@ came from outside stays what it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine import layout
@@ -25,7 +25,7 @@ from ..registry import OPS, Op
 
 
 class Immutable(Leaving):
-    """Base of these layers. `_take`, `_constant` and `_copied` are theirs: what a value consists of is for them to know.
+    """Base of these layers. `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them to know.
 
     _run          the transformation that it belongs to
     _cell         the times of in-place operations on its memory, shared by views
@@ -55,6 +55,10 @@ class Immutable(Leaving):
 
     def _copied(self, stop: bool = False) -> Any:
         """Another layer of this value; with `stop`, as a constant on every level."""
+        raise NotImplementedError
+
+    def _mapped(self, function: Callable[[Any], Any]) -> Any:
+        """Another layer, of what `function` makes of the parts of this one's value."""
         raise NotImplementedError
 
     def _frozen(self) -> Any:
