@@ -22,7 +22,7 @@ from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import positions
 from ..engine.tensor import element_of, stopped, wrap
-from ..errors import BatchingError
+from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch
 from .immutable import Immutable, tie
 
@@ -79,6 +79,8 @@ class Batched(Immutable):
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
         top._check()
         batching = op.batching
+        if batching is not None:
+            _same_for_all(op, values, top)
         if batching == "elementwise":
             ans, _, _ = carried_out(op, _aligned(op, values, top), top)
         elif batching == "axis" or batching == "leading":
@@ -118,6 +120,11 @@ class Batched(Immutable):
         raise BatchingError(f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} examples, whose values may differ. "
                             "Instead of a branch on a value, choose between both results with where().")
 
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        hint = " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]." if what == "numpy()" else ""
+        raise GradientError(f"Can't call {what} on a Batched: its value belongs to the transformation {self._run.name!r}.{hint}")
+
     def __repr__(self) -> str:
         if self._run.finished:
             return f"Batched(shape={self.shape}, leaked)"
@@ -142,6 +149,13 @@ def _is_own(x: Any, top: Batched) -> bool:
     return True
 
 
+def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
+    """Refuse a batch where no array is expected, as a shape or an axis. Only in a key, examples may differ."""
+    for (name, role), value in zip(op.roles.items(), values, strict=True):
+        if role == "plain" and name != "key" and any(_is_own(v, top) for v in (value if type(value) in (tuple, list) else (value,))):
+            raise BatchingError(f"{op.name} inside vmap: the argument {name!r} must be the same for all examples, but it is a batch")
+
+
 # Kinds of operations
 
 
@@ -150,14 +164,13 @@ def _aligned(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
     inner = []
     own = []
     ndim = 0
-    for i, x in enumerate(values):
+    for i, (role, x) in enumerate(zip(op.roles.values(), values, strict=True)):
         if _is_own(x, top):
             x = x._array
             own.append(i)
-            n = len(x.shape) - 1
-        else:
-            n = len(x.shape) if hasattr(x, "shape") else 0
-        ndim = max(ndim, n)
+            ndim = max(ndim, len(x.shape) - 1)
+        elif role == "array" and hasattr(x, "shape"):
+            ndim = max(ndim, len(x.shape))
         inner.append(x)
     for i in own:
         x = inner[i]
@@ -189,7 +202,7 @@ def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 def _lifted(x: Any) -> Any:
     """A raw array as a constant, so that a rule sees layers only."""
-    return wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x
+    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
