@@ -6,6 +6,7 @@ The first three run next to torch.func and torch.autograd.functional, the last n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _compiled() -> Case:
     rng = np.random.default_rng(3)
     sizes = (784, 256, 256, 10)
     single = lambda *shape: jnp.asarray(rng.normal(size=shape).astype(np.float32))
-    p = [(single(n, m) / 20, single(m) / 10) for n, m in zip(sizes, sizes[1:], strict=False)]
+    p = [(single(n, m) / 20, single(m) / 10) for n, m in pairwise(sizes)]
     x, y = single(128, 784), jnp.asarray(np.eye(10, dtype=np.float32)[rng.integers(0, 10, 128)])
 
     def loss(xp: Any, p: Any, x: Any, y: Any) -> Any:

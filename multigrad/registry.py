@@ -21,8 +21,8 @@ kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>
 `axis` or `axes`; None means all of them); "leading" (of one array, whose leading axes are a batch already); "form" (as its standard-only
 form does); or a rule, `rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis, of length `size`, or
 of length 1 where all examples have the same; anything else as it is; `batched`, a dictionary that tells of each parameter whether it is
-batched (of a list or a key, of each part). It returns the outputs with the batch as their first axis. Without any, examples are computed
-one by one.
+batched (of a list or a key, of each part). It returns the outputs with the batch as their first axis, of length `size`. Only arrays and keys
+may be batched, no other plain parameter. Without any, examples are computed one by one.
 """
 
 from __future__ import annotations

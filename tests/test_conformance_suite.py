@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 
 from multigrad import registry
 from multigrad.backends import discovery
+from multigrad.errors import BatchingError
+from multigrad.ops.batching import refused
 
 pytest.importorskip("multigrad_conformance")
 
-from multigrad_conformance import Draw, Kink, Sample, cells, checks, problem, saves
+from multigrad_conformance import Draw, Kink, Sample, batches, cells, checks, problem, saves
 from multigrad_conformance import test_conformance as suite
 from multigrad_conformance.compare import available
 from multigrad_conformance.target import Target
@@ -34,6 +37,9 @@ def declared() -> Iterator[Callable[..., Any]]:
     problem.problem_of.cache_clear()
 
 
+BATCHES = (batches.vmap, batches.vmap_each, batches.vmap_vjp, batches.vmap_pullback, batches.vmap_jvp, batches.nested)
+
+
 def case(op: Any, sample: Sample = SAMPLE) -> checks.Case:
     return checks.Case(Target("numpy"), op, sample)
 
@@ -44,8 +50,42 @@ def cube(xp: Any, x: Any) -> Any:
 
 def test_a_right_operation_passes_everything(declared: Any) -> None:
     right = case(declared("elementwise", "suite.right(x, /)", forward=cube, x=lambda xp, x: 3 * x * x))
-    for check in (checks.forward, checks.vjp, checks.jvp, checks.dual, checks.second, checks.nested):
+    for check in (checks.forward, checks.vjp, checks.jvp, checks.dual, checks.second, *BATCHES):
         check(right)
+
+
+def test_a_wrong_batching_rule(declared: Any) -> None:
+    right = declared("define", "suite.batched(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x,
+                     batching=lambda xp, x: x * x * x)
+    for check in BATCHES:
+        check(case(right))
+    for rule in (lambda xp, x: xp.flip(x * x * x, axis=0), lambda xp, x: (x * x * x)[:1, ...]):  # another example; one for all
+        wrong = declared("define", "suite.batched(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x,
+                         batching=rule, override=True)
+        with pytest.raises(AssertionError, match="x batched: output 0, against a loop"):
+            batches.vmap(case(wrong))
+
+
+def test_an_operation_that_is_computed_one_by_one(declared: Any) -> None:
+    """A third party's may be; one of the standard may not."""
+    slow = declared("define", "suite.slow(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x)
+    for check in BATCHES:
+        check(case(slow))
+    registry.OPS["suite.slow"] = own = replace(slow, module="multigrad.ops.slow")
+    for check in set(BATCHES) - {batches.vmap_pullback}:  # where the operation is over before the batch begins
+        with pytest.raises(AssertionError, match="the operation 'suite.slow' has no batching rule"):
+            check(case(own))
+
+
+def test_a_shape_that_depends_on_values(declared: Any) -> None:
+    sample = Sample("real", np.asarray([[0.5, -1.0, 2.0], [1.5, 3.0, -2.5]]), needs="data_dependent")
+    refusing = declared("nondifferentiable", "suite.positive(x, /)", forward=lambda xp, x: x[x > 0], batching=refused("suite.positive", ""))
+    batches.vmap(case(refusing, sample))
+    lenient = declared("nondifferentiable", "suite.positive(x, /)", forward=lambda xp, x: x[x > 0], batching=lambda xp, x: x, override=True)
+    with pytest.raises(AssertionError, match="the shape of the result depends on values, yet vmap has computed it"):
+        batches.vmap(case(lenient, sample))
+    with pytest.raises(BatchingError, match="depends on the values"):  # where it does not
+        batches.vmap(case(registry.OPS["nonzero"], Sample("real", np.ones(3))))
 
 
 def test_a_wrong_vjp(declared: Any) -> None:

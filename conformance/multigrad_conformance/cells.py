@@ -19,11 +19,15 @@ from multigrad.backends.spec import Backend
 from multigrad.engine.rules import array_index
 from multigrad.registry import OPS, Op
 
-from . import checks, kernels
+from . import batches, checks, kernels
 from .problem import Problem, is_floating
 from .sample import Kink, Sample, leaves
 from .samples import samples_of
 from .target import Target
+
+FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
+FIRST_ONLY = ("vmap", "vmap_vjp")
+"""At the short level of the first sample alone: a library that compiles takes long over each shape."""
 
 UNARY_OPERATORS = ("neg", "pos", "abs", "invert")
 
@@ -96,7 +100,8 @@ def _of_operation(backend: Backend, op: Op) -> Iterator[Cell]:
         for sample in samples:
             for check, run in _checks(backend, op, sample):
                 if not (single and check in ("conversion",)):
-                    yield _cell(backend, op, check, sample, run, single, short=check != "nested")
+                    short = check not in FULL_ONLY and (check not in FIRST_ONLY or sample is samples[0])
+                    yield _cell(backend, op, check, sample, run, single, short=short)
         if samples:
             for check, sample, run in _derived(op, samples[0]):
                 if not (single and check == "promotion"):
@@ -134,7 +139,12 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
             known["jvp"] = checks.jvp
         known["dual"] = checks.dual
         known["second"] = checks.second
-        known["nested"] = checks.nested
+        known["nested"] = batches.nested
+        known["vmap_vjp"] = batches.vmap_vjp
+        known["vmap_pullback"] = batches.vmap_pullback
+        known["vmap_jvp"] = batches.vmap_jvp
+    if sample.checks is None and batches.applies(Problem.of(op, sample)):
+        known |= {"vmap": batches.vmap, "vmap_each": batches.vmap_each}
     if op.name in backend.functions and op.forward is not None:
         known["override"] = checks.override
     yield from ((check, run) for check, run in known.items() if sample.checks is None or check in sample.checks)

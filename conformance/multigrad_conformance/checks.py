@@ -206,8 +206,8 @@ def dual(case: Case) -> None:
     _assert_unchanged(target, list(zip([*raws, *tangents], [*problem.leaves(), *problem.tangents], strict=True)))
 
 
-def nested(case: Case) -> None:
-    """Forward mode over the gradients, against differences of these."""
+def nested(case: Case) -> Any:
+    """Forward mode over the gradients, against differences of these. Returns what it has found."""
     target, _, sample = case
     problem = case.problem
     raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
@@ -222,6 +222,7 @@ def nested(case: Case) -> None:
         what = f"the derivative of gradient {_name(problem, i)}"
         assert_gradient(target, s, raw, what)
         assert_close(target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem))
+    return found
 
 
 def _function(case: Case) -> Callable[..., Any]:

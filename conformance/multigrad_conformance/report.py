@@ -72,6 +72,17 @@ def _cell(counts: dict[str, int] | None) -> str:
     return ", ".join(parts)
 
 
+def by_check(results: Results) -> tuple[list[str], list[list[str]]]:
+    """The head, and for each check a row: how many tests of it each backend passes."""
+    backends = list(results["backends"])
+    counts: dict[str, dict[str, dict[str, int]]] = {}
+    for name in backends:
+        for test_id, (state, *_) in results["backends"][name]["tests"].items():
+            one = counts.setdefault(test_id.split("/")[1], {}).setdefault(name, {})
+            one[state] = one.get(state, 0) + 1
+    return ["check", *backends], [[check, *(_cell(found.get(name)) for name in backends)] for check, found in sorted(counts.items())]
+
+
 def notes(results: Results) -> Iterator[str]:
     """What explains every cell that is empty, exempt or failed."""
     for name, backend in results["backends"].items():
@@ -127,6 +138,8 @@ def markdown(results: Results) -> str:
     for chapter, found in chapters:
         lines.append(f"| **{chapter.replace('_', ' ')}** |" + " |" * (len(head) - 1))
         lines += ["| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in found]
+    head, rows = by_check(results)
+    lines += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in rows)]
     lines += ["", *(f"- {n}" for n in notes(results)), *([] if any(True for _ in notes(results)) else ["No cell is empty, exempt or failed."])]
     return "\n".join([*lines, "", *(f"{line}  " for line in summary(results).splitlines())]).rstrip()
 

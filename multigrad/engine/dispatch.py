@@ -129,12 +129,12 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
             x = tuple(value) if type(value) is list else value  # which its owner may change
             edges.append(None)
             cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
-            if role == "array" and type(x) not in SCALARS and x is not None:
+            if isinstance(x, Layer):  # an indexing key, too
+                deep = True
+                if x._elem.host is not host:
+                    raise mixed(op.name, host, x._elem.host)
+            elif role == "array" and type(x) not in SCALARS and x is not None:
                 pure = False
-                if isinstance(x, Layer):
-                    deep = True
-                    if x._elem.host is not host:
-                        raise mixed(op.name, host, x._elem.host)
         inner.append(x)
     if deep:
         ans = general(op, tuple(inner))

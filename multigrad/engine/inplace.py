@@ -254,7 +254,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     recording = recording_at(t)
     grads = _allow(t, recording, others, key)
     _check_value(t, value, recording)
-    inner = isinstance(value, Layer) and value._level > t._level  # which store refuses
+    inner = _is_inner(value, t) or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))  # which store refuses
     if type(t) is not LayeredTensor and not inner and not grads and _directly_writable(t):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
@@ -275,6 +275,11 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     if grads and not inner and type(t) is Tensor and in_memory(t) and _write_items(op, t, key, value):
         return
     store(t, function(t, key, value), recording, "setitem")
+
+
+def _is_inner(x: Any, t: Tensor) -> bool:
+    """Whether `x` is of a transformation that runs inside of the level of `t`."""
+    return isinstance(x, Layer) and x._level > t._level
 
 
 def _write_items(op: Op, t: Tensor, key: Any, value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run, transformation
-from ..engine.tensor import LayeredTensor, element_of
+from ..engine.tensor import LayeredTensor, element_of, wrap
 from ..layers.batched import Batched
 from . import tree
 from .reverse import Function, _result
@@ -104,12 +104,17 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
          out_axes: Any, raw: bool, randomness: str) -> Any:
     with transformation("vmap") as run:
         run.randomness = randomness
-        given = iter([x if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+        given = iter([_same(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
         output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
         where = iter(_spread(output, out_axes, "out_axes"))
         found = [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
     results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
     return tree.replaced(lambda _: next(results), output)
+
+
+def _same(x: Any) -> Any:
+    """An argument that is the same for all examples: an array as a Tensor, since a library's own cannot be indexed with a batch."""
+    return x if isinstance(x, Layer) or not is_array(x) else wrap(x)
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:

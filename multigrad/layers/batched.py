@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -17,12 +18,12 @@ from ..engine.backward import strip
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_composite
+from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_composite, run_raw
 from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import positions
 from ..engine.tensor import Tensor, element_of, stopped, wrap
-from ..errors import BatchingError
+from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch
 from .immutable import Immutable, tie
 
@@ -80,8 +81,10 @@ class Batched(Immutable):
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
         top._check()
         batching = op.batching
+        if batching is not None:
+            _same_for_all(op, values, top)
         if batching == "elementwise":
-            ans, _, _ = carried_out(op, _aligned(op, values, top), top)
+            ans = _elementwise(op, values, top)
         elif batching == "axis" or batching == "leading":
             ans, _, _ = carried_out(op, _along(op, values, top), top)
         elif batching == "form":
@@ -119,6 +122,11 @@ class Batched(Immutable):
         raise BatchingError(f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} examples, whose values may differ. "
                             "Instead of a branch on a value, choose between both results with where().")
 
+    def _refuse(self, what: str, fix: str) -> None:
+        self._check()
+        hint = " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]." if what == "numpy()" else ""
+        raise GradientError(f"Can't call {what} on a Batched: its value belongs to the transformation {self._run.name!r}.{hint}")
+
     def __repr__(self) -> str:
         if self._run.finished:
             return f"Batched(shape={self.shape}, leaked)"
@@ -149,31 +157,52 @@ def _is_own(x: Any, top: Batched) -> bool:
     return True
 
 
+@cache
+def _plain(op: Op) -> tuple[tuple[int, str], ...]:
+    """The plain parameters, whose values are the same for all examples. Only in a key they may differ."""
+    return tuple((i, name) for i, (name, role) in enumerate(op.roles.items()) if role == "plain" and name != "key")
+
+
+def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
+    """Refuse a batch where no array is expected, as a shape or an axis."""
+    for i, name in _plain(op):
+        value = values[i]
+        if any(_is_own(v, top) for v in (value if type(value) in (tuple, list) else (value,))):
+            raise BatchingError(f"{op.name} inside vmap: the argument {name!r} must be the same for all examples, but it is a batch")
+
+
 # Kinds of operations
 
 
-def _aligned(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
-    """Operands of an elementwise operation: the batch comes first, the axes of examples are aligned at the end."""
+def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
+    """Run an elementwise operation: the batch comes first, the axes of examples are aligned at the end."""
     inner = []
     own = []
     ndim = 0
-    for i, x in enumerate(values):
+    simple = True  # nothing but raw arrays of this host, and scalars
+    for i, (role, x) in enumerate(zip(op.roles.values(), values, strict=True)):
         if _is_own(x, top):
             x = x._array
             own.append(i)
-            n = len(x.shape) - 1
-        else:
-            n = len(x.shape) if hasattr(x, "shape") else 0
-        if type(x) is Tensor and x._node is None:  # a constant: without it the library's function can be called at once
-            x = x._array
-        ndim = max(ndim, n)
+            ndim = max(ndim, len(x.shape) - 1)
+            simple = simple and not isinstance(x, Layer)
+        elif role == "array" and hasattr(x, "shape"):
+            bare = _bare(x)
+            simple = simple and bare is not x
+            x = bare
+            ndim = max(ndim, len(x.shape))
         inner.append(x)
     for i in own:
         x = inner[i]
         missing = ndim + 1 - len(x.shape)
         if missing:
             inner[i] = _namespace(x, top._elem.host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
-    return inner
+    return run_raw(op, inner, top._elem.host) if simple else carried_out(op, inner, top)[0]
+
+
+def _bare(x: Any) -> Any:
+    """A constant Tensor of the base level as the raw array, with which the library's function can be called at once."""
+    return x._array if type(x) is Tensor and x._node is None else x
 
 
 def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
@@ -198,7 +227,7 @@ def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 def _lifted(x: Any) -> Any:
     """A raw array as a constant, so that a rule sees layers only."""
-    return wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x
+    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
@@ -208,10 +237,10 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     for (name, role), value in zip(op.roles.items(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             batched[name] = tuple(_is_own(v, top) for v in value)
-            inner.append(tuple(v._array if own else v for v, own in zip(value, batched[name], strict=True)))
+            inner.append(tuple(v._array if own else _bare(v) for v, own in zip(value, batched[name], strict=True)))
         else:
             batched[name] = _is_own(value, top)
-            inner.append(value._array if batched[name] else value)
+            inner.append(value._array if batched[name] else _bare(value))
     layered = any(isinstance(x, Layer) for x in candidates(op, inner))
     host = top._elem.host
     xp = host.bound if layered else host.xp

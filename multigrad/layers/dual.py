@@ -184,7 +184,7 @@ def _lifted(x: Any) -> Any:
     """A raw array as a constant, so that a rule sees layers only."""
     if type(x) is tuple:
         return tuple(_lifted(v) for v in x)
-    return wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x
+    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def _conformed(xp: Any, t: Any, x: Any) -> Any:

@@ -53,15 +53,19 @@ def refused(name: str, instead: str) -> Any:
     return refuse
 
 
+def refuse(xp: Any, x: Any, bad: Any, message: str, size: int) -> Any:
+    return xp.refuse(whole(xp, x, size), padded(xp, bad, len(x.shape) - 1), message)
+
+
 # ----- shapes -----
 
 
 def reshape(xp: Any, x: Any, shape: Any, copy: Any) -> Any:
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     n, known = prod(x.shape[1:]), prod(s for s in shape if s != -1)
-    if shape.count(-1) > 1 or (n % known if -1 in shape and known else n != known):
+    if shape.count(-1) > 1 or (-1 in shape and not known) or (n % known if -1 in shape else n != known):
         raise ValueError(f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}")
-    shape = tuple(n // max(known, 1) if s == -1 else s for s in shape)
+    shape = tuple(n // known if s == -1 else s for s in shape)
     return xp.reshape(x, (x.shape[0], *shape)) if copy is None else xp.reshape(x, (x.shape[0], *shape), copy=copy)
 
 
@@ -137,8 +141,23 @@ def tile(xp: Any, x: Any, repetitions: Any) -> Any:
 
 
 def linspace(xp: Any, start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Any:
+    """start + i * step, the last element `stop` itself: the standard's own function takes only Python scalars."""
     start, stop = aligned(xp, start, stop)
-    return xp.moveaxis(xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint), 0, 1)
+    arrays = [x for x in (start, stop) if hasattr(x, "shape")]
+    device = xp.device_of(arrays[0]) if device is None else device
+    default = xp.linspace(0.0, 1.0, 1, device=device).dtype  # that of integers
+    inner = xp.result_type(*(default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays))
+    if isinstance(start, complex) or isinstance(stop, complex):
+        inner = xp.result_type(inner, xp.complex64)
+    start, stop = (xp.expand_dims(xp.asarray(x, dtype=inner, device=device), axis=1) if hasattr(x, "shape") else x for x in (start, stop))
+    i = xp.reshape(xp.arange(num, device=device), (1, num) + (1,) * (len(arrays[0].shape) - 1))
+    steps = num - 1 if endpoint else num
+    found = start + xp.astype(i, inner) * ((stop - start) / max(steps, 1))
+    if endpoint and num > 1:
+        found = xp.where(i == steps, stop, found)
+    if dtype is None or dtype == inner:
+        return found
+    return xp.astype(xp.floor(found) if xp.isdtype(dtype, "integral") else found, dtype)
 
 
 # ----- along an axis, or all elements in a row -----
@@ -281,6 +300,8 @@ def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
 def _value_for(xp: Any, value: Any, ndim: int) -> Any:
     """What is written, for a part of `ndim` dimensions. As in NumPy it may have more leading axes of length 1."""
     extra = len(value.shape) - 1 - ndim
+    if any(n != 1 for n in value.shape[1:max(extra, 0) + 1]):
+        raise ValueError(f"setitem: an array of shape {tuple(value.shape[1:])} cannot be written to a part of {ndim} dimensions")
     return xp.reshape(value, (value.shape[0], *value.shape[1 + extra:])) if extra > 0 else padded(xp, value, ndim)
 
 

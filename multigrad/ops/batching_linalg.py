@@ -39,12 +39,16 @@ def _rows_times(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 def vecdot(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
+    x1, x2, at = _along_axis(xp, x1, x2, axis)
+    return xp.vecdot(x1, x2, axis=at)
+
+
+def _along_axis(xp: Any, x1: Any, x2: Any, axis: int) -> tuple[Any, Any, int]:
+    """Both operands aligned at their last axes, and the number of `axis` there. Counted from the front, it is another one in each."""
+    places = [behind_batch(axis, len(x.shape) - 1) for x in (x1, x2)]  # raises where there is no such axis
     if axis >= 0:
-        axis -= len(x1.shape) - 1
-    for x in (x1, x2):
-        behind_batch(axis, len(x.shape) - 1)  # raises where there is no such axis
-    x1, x2 = aligned(xp, x1, x2)
-    return xp.vecdot(x1, x2, axis=axis)
+        x1, x2 = (xp.moveaxis(x, place, -1) for x, place in zip((x1, x2), places, strict=True))
+    return *aligned(xp, x1, x2), axis if axis < 0 else -1
 
 
 def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
@@ -66,12 +70,9 @@ def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
 
 
 def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
-    if axis >= 0:
-        axis -= len(x1.shape) - 1
-    for x in (x1, x2):
-        behind_batch(axis, len(x.shape) - 1)
-    x1, x2 = aligned(xp, x1, x2)
-    return xp.linalg.cross(x1, x2, axis=axis)
+    x1, x2, at = _along_axis(xp, x1, x2, axis)
+    found = xp.linalg.cross(x1, x2, axis=at)
+    return xp.moveaxis(found, -1, axis + 1) if axis >= 0 else found
 
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
@@ -113,9 +114,9 @@ def with_tolerance(function: str) -> Any:
     return rule
 
 
-def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:
+def adjugate_tangent(xp: Any, x: Any, dx: Any, size: int) -> Any:
     x, dx = aligned(xp, x, dx)
-    return xp.adjugate_tangent(x, dx)
+    return xp.adjugate_tangent(whole(xp, x, size), whole(xp, dx, size))  # of small matrices it depends on one of them alone
 
 
 def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:

@@ -178,7 +178,7 @@ def batched_over(name: str) -> Any:
 
     def rule(xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
         ndim = len(x.shape) - 1
-        axes = tuple(range(ndim - (ndim if s is None else len(s)), ndim)) if axes is None else axes
+        axes = range(-(ndim if s is None else len(s)), 0) if axes is None else axes
         return getattr(xp.fft, name)(x, s=s, axes=behind_batch(tuple(axes), ndim), norm=norm)
 
     return rule

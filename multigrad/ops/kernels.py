@@ -57,7 +57,7 @@ def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
     return xp.where(bad, nan, x) if found is None else x
 
 
-linear("refuse(x, bad, /, message)", forward=refuse, view="same", batching="elementwise",
+linear("refuse(x, bad, /, message)", forward=refuse, view="same", batching=batching.refuse,
        doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not known (under a trace), nan there instead.",
        x=lambda xp, g: g)
 
