@@ -120,7 +120,8 @@ def _wide(elem: Element) -> Any:
 
 
 _hosts: dict[str, Host] = {}
-_by_type: dict[type, Host | None] = {}
+# Of no library, whatever is imported later: what stands in keys and shapes need not be looked up each time.
+_by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
 
 
 def host_named(name: str) -> Host:

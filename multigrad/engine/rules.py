@@ -15,6 +15,7 @@ from ..errors import GradientError, MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
 from .element import SCALARS, Host, host_of
 from .graph import expose
+from .level import Layer
 
 Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
@@ -229,7 +230,7 @@ def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[A
 def _metadata(value: Any, what: str) -> Any:
     if what == "scalar":
         return value if type(value) in SCALARS else None
-    if what in ("order", "device") and value is not None:
+    if what in ("order", "device") and value is not None and not isinstance(value, Layer):
         host = host_of(value)
         return getattr(host, what)(host.xp, value) if host is not None else getattr(value, what, None)
     return getattr(value, what, None)

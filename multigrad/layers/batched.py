@@ -21,7 +21,7 @@ from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_composite, run_raw
 from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
-from ..engine.rules import positions
+from ..engine.rules import array_index, positions
 from ..engine.tensor import Tensor, element_of, stopped, wrap
 from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch
@@ -91,12 +91,17 @@ class Batched(Immutable):
             return _by_form(op, values, top)
         else:
             ans = _one_by_one(op, values, top) if batching is None else _by_rule(op, values, top)
-        several = op.outputs != ()
-        outs: Sequence[Any] = tuple(ans) if several else (ans,)
-        found = [Batched._make(x, top._run, top._level) if is_array(x) else x for x in outs]
+        if op.outputs == ():
+            if not is_array(ans):
+                return ans
+            x = Batched._make(ans, top._run, top._level)
+            if op.view is not False:
+                tie(op, values, (x,), top, False)
+            return x
+        found = [Batched._make(x, top._run, top._level) if is_array(x) else x for x in ans]
         if op.view is not False:
-            tie(op, values, found, top, several)
-        return named(op, same_structure(ans, found)) if several else found[0]
+            tie(op, values, found, top, True)
+        return named(op, same_structure(ans, found))
 
     # What would need the values of single examples
 
@@ -176,28 +181,35 @@ def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
 
 def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run an elementwise operation: the batch comes first, the axes of examples are aligned at the end."""
-    inner = []
+    host: Host = top._elem.host
+    inner = list(values)
     own = []
     ndim = 0
     simple = True  # nothing but raw arrays of this host, and scalars
-    for i, (role, x) in enumerate(zip(op.roles.values(), values, strict=True)):
-        if _is_own(x, top):
-            x = x._array
+    for i in array_index(op).values():
+        x = values[i]
+        if not isinstance(x, Layer):
+            if type(x) in SCALARS or x is None:
+                continue
+            simple = False
+            n = len(x.shape) if hasattr(x, "shape") else 0
+        elif _is_own(x, top):
+            x = inner[i] = x._array
             own.append(i)
-            ndim = max(ndim, len(x.shape) - 1)
             simple = simple and not isinstance(x, Layer)
-        elif role == "array" and hasattr(x, "shape"):
-            bare = _bare(x)
-            simple = simple and bare is not x
-            x = bare
-            ndim = max(ndim, len(x.shape))
-        inner.append(x)
+            n = len(x.shape) - 1
+        else:
+            x = inner[i] = _bare(x)
+            simple = simple and not isinstance(x, Layer)
+            n = len(x.shape)
+        if n > ndim:
+            ndim = n
     for i in own:
         x = inner[i]
         missing = ndim + 1 - len(x.shape)
         if missing:
-            inner[i] = _namespace(x, top._elem.host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
-    return run_raw(op, inner, top._elem.host) if simple else carried_out(op, inner, top)[0]
+            inner[i] = _namespace(x, host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
+    return run_raw(op, inner, host) if simple else carried_out(op, inner, top)[0]
 
 
 def _bare(x: Any) -> Any:
@@ -232,41 +244,49 @@ def _lifted(x: Any) -> Any:
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run the batching rule of an operation: on raw arrays, or, where a value is itself a layer, on layers only."""
+    host: Host = top._elem.host
     batched: dict[str, Any] = {}
     inner: list[Any] = []
+    layered = foreign = False  # whether there is a layer, an array from outside
     for (name, role), value in zip(op.roles.items(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             batched[name] = tuple(_is_own(v, top) for v in value)
-            inner.append(tuple(v._array if own else _bare(v) for v, own in zip(value, batched[name], strict=True)))
+            value = tuple(v._array if own else _bare(v) for v, own in zip(value, batched[name], strict=True))
+            layered = layered or any(isinstance(v, Layer) for v in value)
+            foreign = True
+        elif isinstance(value, Layer):
+            own = batched[name] = _is_own(value, top)
+            value = value._array if own else _bare(value)
+            layered = layered or isinstance(value, Layer)
         else:
-            batched[name] = _is_own(value, top)
-            inner.append(value._array if batched[name] else _bare(value))
-    layered = any(isinstance(x, Layer) for x in candidates(op, inner))
-    host = top._elem.host
-    xp = host.bound if layered else host.xp
-    if not layered:
+            batched[name] = False
+            foreign = foreign or (role == "array" and type(value) not in SCALARS)
+        inner.append(value)
+    if foreign and not layered:
         common_host(op.name, candidates(op, inner))  # raises where there are two
+    xp = host.bound if layered else host.xp
 
     def leading(x: Any, own: bool) -> Any:
-        if layered:
-            x = _lifted(x)
-        elif not own and type(x) not in SCALARS:
-            x = plain_scalars(x, host)
-        return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
+        if own or x is None or type(x) in SCALARS:
+            return _lifted(x) if layered else x
+        x = _lifted(x) if layered else plain_scalars(x, host)
+        return x if type(x) in SCALARS else xp.expand_dims(x, axis=0)
 
     given: dict[str, Any] = {"xp": xp, "size": top._array.shape[0], "batched": batched}
     for (name, role), value in zip(op.roles.items(), inner, strict=True):
-        if role == "plain":
-            given[name] = tuple(map(_lifted, value)) if layered and type(value) is tuple else _lifted(value) if layered else value
+        if role == "array":
+            given[name] = leading(value, batched[name])
         elif role == "arrays":
             given[name] = tuple(map(leading, value, batched[name]))
+        elif layered:
+            given[name] = tuple(map(_lifted, value)) if type(value) is tuple else _lifted(value)
         else:
-            given[name] = leading(value, batched[name])
+            given[name] = value
     rule = op.batching
     if not layered:
-        return rule.fn(*(given[n] for n in rule.takes))
+        return rule.fn(*[given[n] for n in rule.takes])
     with outside():
-        found = rule.fn(*(given[n] for n in rule.takes))
+        found = rule.fn(*[given[n] for n in rule.takes])
     return same_structure(found, [strip(x) for x in found]) if op.outputs != () else strip(found)
 
 
