@@ -1,13 +1,15 @@
-"""The command line: `python -m multigrad backends | ops | conformance`, also installed as `multigrad`."""
+"""The command line: `python -m multigrad backends | ops | conformance | breaks`, also installed as `multigrad`."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,13 @@ def _parser() -> argparse.ArgumentParser:
                              help="do not run: report earlier results, written by --json (repeatable; they are merged)")
     conformance.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --")
     conformance.set_defaults(run=_conformance)
+
+    breaks = commands.add_parser("breaks", help="run a script and tell on which lines a gradient is lost",
+                                 description="Run a script as Python does, then list each line on which a gradient is lost, and the leaves that "
+                                             "reached no loss, with the reason. Its exit status is that of the script.")
+    breaks.add_argument("script", help="the path of the script")
+    breaks.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
+    breaks.set_defaults(run=_breaks)
     return parser
 
 
@@ -165,6 +174,43 @@ def _run_suite(options: argparse.Namespace, path: str) -> int:
         command += ["--backend", name]
     Path(path).unlink(missing_ok=True)
     return subprocess.run([*command, *options.pytest], check=False).returncode
+
+
+def _breaks(options: argparse.Namespace) -> int:
+    from .autograd import detect_breaks
+
+    if not Path(options.script).is_file():
+        print(f"no such file: {options.script}", file=sys.stderr)
+        return 2
+    with detect_breaks() as report:
+        status = run_script(options.script, options.arguments)
+    sys.stdout.flush()
+    print(report)
+    return status
+
+
+def run_script(path: str, arguments: Sequence[str]) -> int:
+    """Run a script as `python path arguments` would, in this process. Returns its exit status; an error is shown as Python shows it."""
+    argv, folders = sys.argv, sys.path[:]
+    sys.argv = [path, *arguments]
+    sys.path[0:1] = [str(Path(path).resolve().parent)]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != path:
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace or error.__traceback__)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    finally:
+        sys.argv = argv
+        sys.path[:] = folders
+    return 0
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

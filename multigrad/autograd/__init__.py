@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..engine.grad_mode import is_grad_enabled
 from ..engine.gradients import backward, grad
@@ -13,12 +13,16 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
+if TYPE_CHECKING:
+    from .breaks import detect_breaks
+
 __all__ = [
     "Function",
     "Variable",
     "anomaly_mode",
     "backward",
     "detect_anomaly",
+    "detect_breaks",
     "enable_grad",
     "forward_ad",
     "function",
@@ -35,6 +39,19 @@ __all__ = [
     "set_grad_enabled",
     "variable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "detect_breaks":  # imported when it is first asked for
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .breaks import detect_breaks
+
+    globals()[name] = detect_breaks
+    return detect_breaks
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "detect_breaks"})
 
 
 def variable(*args: Any, **kwargs: Any) -> NoReturn:  # the module of this name is found by import, as in torch

@@ -6,7 +6,8 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..engine import saved
 from ..engine.custom import BackwardCFunction
@@ -17,17 +18,46 @@ from ..engine.inplace import written
 from ..engine.level import Layer, innermost
 from ..engine.tensor import Tensor, alias
 
+if TYPE_CHECKING:
+    from .drawing import GraphPicture, draw
+    from .graph_text import print_graph
+    from .memory import MemoryReport, memory_report
+    from .noting import label, record_lines
+
 __all__ = [
     "GradientEdge",
+    "GraphPicture",
+    "MemoryReport",
     "Node",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "draw",
     "get_gradient_edge",
     "increment_version",
+    "label",
+    "memory_report",
+    "print_graph",
+    "record_lines",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
+
+
+_TOOLS = {"GraphPicture": "drawing", "MemoryReport": "memory", "draw": "drawing", "label": "noting", "memory_report": "memory",
+          "print_graph": "graph_text", "record_lines": "noting"}
+
+
+def __getattr__(name: str) -> Any:
+    """The tools that look at graphs, imported when they are first asked for: most programs never do."""
+    if name not in _TOOLS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_TOOLS[name]}", __package__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_TOOLS})
 
 
 class Node(ABC):

@@ -1,0 +1,277 @@
+"""Where gradients are lost: `detect_breaks`, and its report. What watches is in break_watch.py."""
+
+from __future__ import annotations
+
+import linecache
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..engine.graph import AccumulateGrad, MultiNode, Node, Pick
+from ..engine.tensor import Tensor
+from .noting import Site
+from .vertices import names_of
+
+WHY = {
+    "refused": "refused, since the gradient would be lost without a word. Use the functions of the namespace (x.__array_namespace__()), or detach() "
+               "what is meant to be a constant",
+    "number": "a Python number, or a list of them, which no gradient follows",
+    "raw": "the library's own array, which no gradient follows",
+    "detached": "a constant from here on, by request",
+    "cast": "only floating dtypes have gradients",
+    "index": "has no derivative (where its result only selects, what is selected keeps its gradient)",
+    "comparison": "true or false, which has no derivative, is used as a value",
+    "zero": "its gradient is 0 by rule, so nothing arrives at what comes before it",
+    "no_grad": "not recorded, in no_grad or inference_mode, though an operand requires grad (intended, if this is an evaluation or an update)",
+}
+"""What each kind of break means."""
+
+
+@dataclass(slots=True, eq=False)
+class Break:
+    """One line of a program on which a gradient is lost.
+
+    kind   a key of WHY: "refused", "number", "raw", "detached", "cast", "index", "comparison", "zero", "no_grad"
+    what   what was called there: `float()`, `.detach()`, `astype to int64`, `argmax`
+    site   file, line and function
+    count  how often it happened there
+    """
+
+    kind: str
+    what: str
+    site: Site
+    count: int = 0
+
+    @property
+    def why(self) -> str:
+        """What it means, in words."""
+        return WHY[self.kind]
+
+    @property
+    def source(self) -> str:
+        """The line of the program, as far as it can be read."""
+        return linecache.getline(self.site.file, self.site.line).strip()
+
+    def __str__(self) -> str:
+        text = f"{self.site}: {self.what}: {self.why}" + (f" (× {self.count:,})" if self.count > 1 else "")
+        return f"{text}\n    {self.source}" if self.source else text
+
+
+@dataclass(slots=True, eq=False)
+class Leaf:
+    """What is known of a leaf that requires grad: where it was made and first used, what lost its gradient, whether it reached a loss."""
+
+    shape: tuple[int, ...]
+    made: Site | None = None
+    used: Site | None = None
+    reached: bool = False
+    breaks: dict[Break, None] = field(default_factory=dict)
+
+    def why(self) -> str:
+        """Why it has not reached the loss."""
+        if self.breaks:
+            return "; ".join(f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in list(self.breaks)[:4])
+        if self.used is not None:
+            return f"used at {self.used}, but nothing that was computed from it went into the loss"
+        return "never used"
+
+
+_VERB = {"refused": "stopped", "number": "lost", "raw": "lost", "detached": "detached", "cast": "lost", "index": "lost", "comparison": "lost", "zero":
+         "lost", "no_grad": "not recorded, used"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """A parameter that did not reach the loss, and why: in words, and the breaks that are to blame."""
+
+    name: str
+    why: str
+    breaks: tuple[Break, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+class BreakReport:
+    """What `detect_breaks` found, in the order in which it happened. Print it, go through it, or ask for `breaks`.
+
+    passes  how many backward passes began
+    """
+
+    def __init__(self) -> None:
+        self.passes = 0
+        self._lock = threading.RLock()
+        self._found: dict[tuple[str, str, Site], Break] = {}
+        self._leaves: WeakKeyDictionary[Node, Leaf] = WeakKeyDictionary()
+        self._made: list[Leaf] = []
+        self._behind: WeakKeyDictionary[Node, frozenset[Leaf]] = WeakKeyDictionary()
+
+    @property
+    def breaks(self) -> list[Break]:
+        """Each line and what is lost there, once."""
+        with self._lock:
+            return list(self._found.values())
+
+    def __iter__(self) -> Iterator[Break]:
+        return iter(self.breaks)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, *kinds: str) -> list[Break]:
+        """The breaks of these kinds."""
+        unknown = set(kinds) - set(WHY)
+        if unknown:
+            raise ValueError(f"unknown kind of break {sorted(unknown)[0]!r}; there are {', '.join(WHY)}")
+        return [b for b in self.breaks if b.kind in kinds]
+
+    def unreached(self, loss: Any, params: Any) -> list[Unreached]:
+        """Which of the parameters `loss` does not depend on, and why.
+
+        loss    a Tensor, or a sequence of them
+        params  a dictionary of Tensors, nested or not, or a sequence of them
+        """
+        roots = [loss] if isinstance(loss, Tensor) else list(loss)
+        with self._lock:
+            arrived = frozenset().union(*(self.behind(t._node) for t in roots if isinstance(t, Tensor) and t._node is not None))
+        found = []
+        for name, t in _named(params):
+            if t._node is None:
+                found.append(Unreached(name, "does not require grad", ()))
+            elif type(t._node) is not AccumulateGrad:
+                if not arrived & self.behind(t._node):
+                    found.append(Unreached(name, "is no leaf, and what it was made of did not reach the loss either", ()))
+            elif self.leaf(t._node) not in arrived:
+                leaf = self.leaf(t._node)
+                found.append(Unreached(name, leaf.why(), tuple(leaf.breaks)))
+        return found
+
+    @property
+    def unreached_leaves(self) -> list[Leaf]:
+        """The leaves made meanwhile that no backward pass could reach. Empty if there was no pass."""
+        with self._lock:
+            return [leaf for leaf in self._made if not leaf.reached] if self.passes else []
+
+    def __str__(self) -> str:
+        found = self.breaks
+        count = len(found)
+        lines = ["No gradient was lost." if not count else f"A gradient is lost in {count} place{'s' if count > 1 else ''}:"]
+        lines += [str(b) for b in found]
+        left = self.unreached_leaves
+        if left:
+            lines += ["", f"{len(left)} leaf that requires grad reached no loss:" if len(left) == 1 else
+                      f"{len(left):,} leaves that require grad reached no loss:"]
+            texts = [f"{leaf.made}: leaf of shape {leaf.shape}: {leaf.why()}" for leaf in left]
+            counts = {text: texts.count(text) for text in dict.fromkeys(texts[:200])}
+            lines += [text + (f" (× {n:,})" if n > 1 else "") for text, n in counts.items()]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<BreakReport: {len(self)} places>"
+
+    # For what watches
+
+    def add(self, kind: str, what: str, where: Site, leaves: Iterable[Leaf]) -> None:
+        """Note one break, of a value that was made of these leaves."""
+        with self._lock:
+            found = self._found.setdefault((kind, what, where), Break(kind, what, where))
+            found.count += 1
+            for leaf in leaves:
+                leaf.breaks.setdefault(found)
+
+    def leaf(self, node: AccumulateGrad) -> Leaf:
+        """What is known of a leaf."""
+        with self._lock:
+            found = self._leaves.get(node)
+            if found is None:
+                t = node.variable
+                found = self._leaves[node] = Leaf(() if t is None else tuple(t.shape))
+            return found
+
+    def made(self, node: AccumulateGrad, where: Site | None) -> None:
+        """Note where a leaf was made."""
+        leaf = self.leaf(node)
+        with self._lock:
+            if leaf.made is None:
+                leaf.made = where
+                self._made.append(leaf)
+
+    def passed(self, roots: Sequence[Node]) -> None:
+        """Note a backward pass from these nodes."""
+        with self._lock:
+            self.passes += 1
+            for node in roots:
+                for leaf in self.behind(node):
+                    leaf.reached = True
+
+    def behind(self, node: Node) -> frozenset[Leaf]:
+        """The leaves that a gradient would arrive at from here. What was asked about before is not gone through again."""
+        with self._lock:
+            known = self._behind.get(node)
+            if known is not None:
+                return known
+            found: set[Leaf] = set()
+            seen: set[Node] = set()
+            stack = [node]
+            while stack:
+                n = stack.pop()
+                if n in seen:
+                    continue
+                seen.add(n)
+                known = self._behind.get(n)
+                if known is not None:
+                    found |= known
+                elif type(n) is AccumulateGrad:
+                    found.add(self.leaf(n))
+                else:
+                    stack.extend(n.next if isinstance(n.next, tuple) else (n.next,))
+            result = frozenset(found)
+            if not isinstance(node, (Pick, MultiNode, AccumulateGrad)):  # a Pick may be made anew
+                self._behind[node] = result
+            return result
+
+
+def _named(params: Any) -> list[tuple[str, Tensor]]:
+    """Each Tensor of `params` with its name."""
+    names_of(params)  # refuses what is no Tensor
+    found: list[tuple[str, Tensor]] = []
+
+    def add(name: str, x: Any) -> None:
+        if isinstance(x, Tensor):
+            found.append((name, x))
+        elif isinstance(x, dict) or hasattr(x, "items"):
+            for key, value in x.items():
+                add(f"{name}.{key}" if name else str(key), value)
+        elif x is not None:
+            for i, value in enumerate(x):
+                add(f"{name}[{i}]" if name else f"params[{i}]", value)
+
+    add("", params)
+    return found
+
+
+class detect_breaks:
+    """Within this context, on every thread, note each line of the program on which a gradient is lost. `with detect_breaks() as report`.
+
+    That is: conversions (np.asarray, which is refused, float, int, item, tolist, .array), detach, .data, casts to integers, operations that have
+    no derivative or whose derivative is 0 by rule, Tensors that require grad used in no_grad; in transformations of multigrad.func, too. The
+    program does what it does without; its operations take about five times as long.
+    """
+
+    def __init__(self) -> None:
+        self._reports: list[BreakReport] = []
+
+    def __enter__(self) -> BreakReport:
+        from . import break_watch
+
+        report = BreakReport()
+        break_watch.enter(report)
+        self._reports.append(report)
+        return report
+
+    def __exit__(self, *exc: object) -> None:
+        from . import break_watch
+
+        break_watch.leave(self._reports.pop())

@@ -1,0 +1,272 @@
+"""Pictures of graphs: `draw`, to DOT, SVG, PNG, or a page of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from . import layered
+from .folding import Box, Folded, described, fold
+from .graph_page import page
+from .vertices import Graph, Vertex, collect, tensors_of
+
+FORMATS = ("dot", "svg", "png", "html")
+FILL = {"leaf": "#dbeafe", "operation": "#f3f4f6", "group": "#ede9fe", "output": "#dcfce7"}
+STROKE = {"leaf": "#3b82f6", "operation": "#9ca3af", "group": "#8b5cf6", "output": "#22c55e"}
+CHANGED = "#dc2626"
+
+
+def draw(tensor: Any, params: Any = None, *, format: str | None = None, path: Any = None, fold: bool | None = None,
+         max_nodes: int = 100) -> GraphPicture:
+    """Draw the graph of a Tensor, or of several: a picture that knows its `.dot` text, saves itself, and shows itself in a notebook.
+
+    params     names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
+    path       save it there at once; `format` ("dot", "svg", "png" or "html") is that of the suffix unless it is given
+    fold       draw what repeats once, and what belongs to one label or function as one box; default: if there are more than `max_nodes` nodes
+    max_nodes  how many boxes a folded picture may have, about
+
+    Each box tells the operation, the shape and dtype of its output, the bytes that it keeps for the backward pass, how often the memory of
+    what it keeps was written, and, of a graph recorded within `record_lines` or `detect_anomaly`, its line. What was modified after it had
+    been saved is red. Drawing runs no hook, and changes nothing.
+    """
+    if fold is not None and not isinstance(fold, bool):
+        raise TypeError(f"draw: fold must be True, False or None, not {fold!r}")
+    if not isinstance(max_nodes, int) or max_nodes < 1:
+        raise ValueError(f"draw: max_nodes must be a positive number, not {max_nodes!r}")
+    if format is not None:
+        _check_format(format)
+    picture = GraphPicture(collect(tensors_of(tensor, "draw"), params), fold, max_nodes)
+    if path is not None:
+        picture.save(path, format)
+    return picture
+
+
+class GraphPicture:
+    """The picture of a graph. `boxes` and `arrows` are what is drawn; `graph` has all vertices."""
+
+    def __init__(self, graph: Graph, fold_: bool | None, most: int) -> None:
+        self.graph = graph
+        found: Folded = fold(graph, most, fold_)
+        self.boxes, self.arrows, self.folded = found.boxes, found.arrows, found.folded
+        for box in self.boxes:
+            _describe(box)
+
+    @property
+    def summary(self) -> str:
+        """How much there is of what."""
+        g = self.graph
+        parts = [counted(len(g.operations), "operation"), counted(len(g.leaves), "leaf", "leaves"),
+                 f"{size(sum(v.nbytes for v in g.vertices))} in saved arrays"]
+        if self.folded:
+            parts.append(f"folded to {counted(len(self.boxes), 'box', 'boxes')}")
+        changed = sum(v.changed for v in g.vertices)
+        if changed:
+            parts.append(f"{counted(changed, 'operation')} whose saved arrays were modified: backward raises")
+        return ", ".join(parts)
+
+    @cached_property
+    def dot(self) -> str:
+        """The picture as a text in Graphviz's language."""
+        lines = ["digraph autograd {", f'  graph [label="{_quoted(self.summary)}", labelloc=t, fontname="Helvetica", fontsize=11];',
+                 '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, margin="0.12,0.06"];',
+                 '  edge [color="#6b7280", arrowsize=0.7];']
+        for box in self.boxes:
+            text = "\\n".join(_quoted(line) for line in (titled(box), *box.rows))
+            red = CHANGED if box.changed else STROKE[box.kind]
+            tip = _quoted("\n".join(box.tip))
+            lines.append(f'  n{box.number} [label="{text}", fillcolor="{FILL[box.kind]}", color="{red}", tooltip="{tip}"];')
+        for a in self.arrows:
+            extra = f' [label="× {a.count}"]' if a.count > 1 and not a.back and self.folded else " [style=dashed, constraint=false]" if a.back else ""
+            lines.append(f"  n{a.start} -> n{a.end}{extra};")
+        return "\n".join([*lines, "}"]) + "\n"
+
+    @cached_property
+    def layout(self) -> layered.Layout:
+        """Where everything stands in the pictures that are laid out here."""
+        sizes = [(max(len(titled(b)) * 7.7, *(len(r) * 6.2 for r in b.rows), 40.0) + 20, 24.0 + 13 * len(b.rows)) for b in self.boxes]
+        return layered.lay_out(sizes, [(a.start, a.end, a.back) for a in self.arrows], [b.kind == "leaf" for b in self.boxes])
+
+    @cached_property
+    def drawing(self) -> str:
+        """The picture as SVG elements, laid out without Graphviz."""
+        lay = self.layout
+        parts = []
+        for arrow, way in zip(self.arrows, lay.ways, strict=True):
+            dashed = ' stroke-dasharray="5 3"' if arrow.back else ""
+            parts.append(f'<path d="{_curve(way)}" fill="none" stroke="#9ca3af" stroke-width="1.2" marker-end="url(#tip)"{dashed}'
+                         f' data-from="{arrow.start}" data-to="{arrow.end}"/>')
+        for box, cell in zip(self.boxes, lay.cells, strict=True):
+            x, y = cell.x - cell.width / 2, cell.y - cell.height / 2
+            red = CHANGED if box.changed else STROKE[box.kind]
+            width = 2 if box.changed or box.kind == "group" else 1
+            parts.append(f'<g class="box" data-box="{box.number}"><title>{escape(chr(10).join(box.tip))}</title>')
+            for shift in (5, 0) if box.times > 1 else (0,):
+                parts.append(f'<rect x="{x + shift:.1f}" y="{y + shift:.1f}" width="{cell.width:.1f}" height="{cell.height:.1f}" rx="6" '
+                             f'fill="{FILL[box.kind]}" stroke="{red}" stroke-width="{width}"/>')
+            parts.append(f'<text x="{cell.x:.1f}" y="{y + 16:.1f}" class="title">{escape(titled(box))}</text>')
+            parts += [f'<text x="{cell.x:.1f}" y="{y + 30 + 13 * i:.1f}" class="row">{escape(row)}</text>' for i, row in enumerate(box.rows)]
+            parts.append("</g>")
+        return "\n".join(parts)
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG, laid out without Graphviz."""
+        lay = self.layout
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{lay.width + 24:.0f}" height="{lay.height + 24:.0f}" '
+                f'viewBox="-12 -12 {lay.width + 24:.0f} {lay.height + 24:.0f}">\n{STYLE}\n{self.drawing}\n</svg>\n')
+
+    @property
+    def html(self) -> str:
+        """A page that needs nothing else: the picture, to be moved and zoomed, with all that is known of each box."""
+        lay = self.layout
+        return page(self.summary, STYLE, self.drawing, lay.width, lay.height, {b.number: b.tip for b in self.boxes})
+
+    def save(self, path: Any, format: str | None = None) -> Path:
+        """Write the picture to a file, in the format of its suffix unless `format` says another. Returns the path.
+
+        "dot" and "html" need nothing. "svg" is laid out by Graphviz where its program is installed, else here. "png" needs Graphviz.
+        """
+        target = Path(path)
+        kind = format or target.suffix.removeprefix(".").lower()
+        _check_format(kind)
+        if kind in ("dot", "html"):
+            target.write_text(self.dot if kind == "dot" else self.html, encoding="utf-8")
+        elif kind == "svg":
+            found = rendered(self.dot, "svg")
+            target.write_bytes(self.svg.encode() if found is None else found)
+        else:
+            found = rendered(self.dot, "png")
+            if found is None:
+                raise RuntimeError("a PNG needs Graphviz: the package (pip install 'multigrad-array[viz]') and its program `dot` (for example "
+                                   "apt-get install graphviz). Without it, save a .svg or a .html page.")
+            target.write_bytes(found)
+        return target
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return ('<div style="overflow:auto;max-height:640px;background:#fff"><div style="font:12px sans-serif;color:#333">'
+                f"{escape(self.summary)}</div>{self.svg}</div>")
+
+    def __repr__(self) -> str:
+        return f"<GraphPicture: {self.summary}>"
+
+
+STYLE = ('<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+         '<path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
+         "<style>.title{font:600 12px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#111827}"
+         ".row{font:10.5px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#4b5563}</style>")
+
+
+def rendered(dot: str, kind: str) -> bytes | None:
+    """What Graphviz makes of a text, None where its package or its program is not here."""
+    try:
+        import graphviz
+    except ImportError:
+        return None
+    import subprocess
+
+    try:
+        found: bytes = graphviz.Source(dot).pipe(format=kind)
+    except graphviz.ExecutableNotFound:
+        return None
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(f"Graphviz could not draw the graph: {error}") from error
+    return found
+
+
+def _check_format(kind: str) -> None:
+    if kind not in FORMATS:
+        raise ValueError(f"a picture is saved as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not {kind!r}; give a path with one of these suffixes, "
+                         "or format=")
+
+
+def _quoted(text: str) -> str:
+    """As it stands between quotes in DOT."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def titled(box: Box) -> str:
+    """The title of a box and how often it follows itself."""
+    return box.title + (f" × {box.times:,}" if box.times > 1 else "")
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """`1 leaf`, `2,000 leaves`."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def size(n: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(n) < 1024 or unit == "GiB":
+            return f"{n:,.1f}".removesuffix(".0") + f" {unit}"
+        n /= 1024
+    raise AssertionError
+
+
+def _describe(box: Box) -> None:
+    """The rows that a box shows, and what it tells when it is pointed at."""
+    if not box.members:
+        box.tip = [box.title, *box.rows]
+        return
+    v = box.members[0]
+    kept = sum(m.nbytes for m in box.members)
+    if box.kind == "group" or len(v.outputs) > 4:
+        names = Counter(m.name.removesuffix("Backward") for m in box.members)
+        box.rows.append(counted(len(box.members), "operation"))
+        if len(box.members) > 1:
+            box.rows.append(", ".join(f"{n} {name}" for name, n in names.most_common(3)) + (" …" if len(names) > 3 else ""))
+    else:
+        box.rows.append("; ".join(described(o) for o in v.outputs))
+    if box.kind == "leaf":
+        if any(m.version for m in box.members):
+            box.rows.append(f"version {max(m.version for m in box.members)}")
+    elif kept:
+        box.rows.append(f"keeps {size(kept)}")
+    where = list(dict.fromkeys(m.site.short for m in box.members if m.site))
+    if where:
+        box.rows.append(where[0] if len(where) == 1 else f"{where[0]} and {len(where) - 1} more")
+    if box.kind == "operation" and v.labels:
+        box.rows.append("/".join(name for name, _ in v.labels))
+    if box.changed:
+        box.rows.append("modified since it was saved")
+    box.tip = [titled(box), *box.rows, *_more(box, v)]
+
+
+def _more(box: Box, v: Vertex) -> list[str]:
+    found = []
+    if box.kind == "operation":
+        if v.site:
+            found.append(f"{v.site}, in {v.site.function}")
+        found += [_saved_line(s) for s in v.saved[:12]]
+        if v.freed:
+            found.append("what it kept is freed")
+    elif box.kind == "leaf" and box.times > 1:
+        found += [f"{m.param or 'leaf'} {described(m.outputs[0])}" for m in box.members[:12]]
+    return found
+
+
+def _saved_line(s: Any) -> str:
+    line = f"saved {s.name} ({s.origin}): "
+    line += "in the hands of saved-tensor hooks" if s.packed and s.shape is None else f"{described(s)}, {size(s.nbytes)}"
+    if s.version or s.changed:
+        line += f", version {s.version}" + (f", but {s.expected} when it was saved" if s.changed else "")
+    return line
+
+
+def _curve(way: Sequence[tuple[float, float]]) -> str:
+    text = f"M{way[0][0]:.1f} {way[0][1]:.1f}"
+    if len(way) == 3 and way[1][0] > max(way[0][0], way[2][0]):  # round the side, back to an earlier box
+        return text + f" C{way[1][0]:.1f} {way[0][1]:.1f} {way[1][0]:.1f} {way[2][1]:.1f} {way[2][0]:.1f} {way[2][1]:.1f}"
+    for (x1, y1), (x2, y2) in pairwise(way):
+        half = (y1 + y2) / 2
+        text += f" C{x1:.1f} {half:.1f} {x2:.1f} {half:.1f} {x2:.1f} {y2:.1f}"
+    return text
+

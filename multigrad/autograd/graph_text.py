@@ -1,0 +1,113 @@
+"""A graph as a text for the terminal: `print_graph`."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from typing import Any, TextIO
+
+from .drawing import GraphPicture, counted, draw, size, titled
+from .folding import Box, described
+
+
+def print_graph(tensor: Any, params: Any = None, *, depth: int | None = None, fold: bool | None = None, max_nodes: int = 100,
+                file: TextIO | None = None, rich: bool = False) -> None:
+    """Print the graph of a Tensor, or of several, as a tree: below each operation those that made its operands.
+
+    depth   how many operations deep, from the output; default: all
+    params, fold, max_nodes  as for `draw`: the names of leaves, and whether what repeats is shown once
+    file    where to print it; default: standard output
+    rich    in colours, by the package `rich` (pip install rich), which wraps nothing
+
+    A line tells the operation, the shape and dtype of its output, what it keeps for the backward pass, and its line if that was recorded;
+    behind an arrow stand the operands that are leaves, or that were shown already: those have a number (#3).
+    """
+    if depth is not None and (not isinstance(depth, int) or depth < 1):
+        raise ValueError(f"print_graph: depth must be a positive number or None, not {depth!r}")
+    lines = _lines(draw(tensor, params, fold=fold, max_nodes=max_nodes), depth)
+    if rich:
+        _print_rich(lines, file)
+        return
+    print("\n".join(lines), file=file or sys.stdout)
+
+
+def _lines(picture: GraphPicture, depth: int | None) -> list[str]:
+    made_of: dict[int, list[int]] = defaultdict(list)
+    again: set[int] = set()
+    users: dict[int, int] = defaultdict(int)
+    for a in picture.arrows:
+        if a.back:
+            again.add(a.end)
+        else:
+            made_of[a.end].append(a.start)
+            users[a.start] += 1
+    boxes = picture.boxes
+    numbers: dict[int, int] = {}
+    lines = [picture.summary]
+    hidden = 0
+    stack = [(b.number, "", "", 0) for b in reversed(boxes) if b.kind == "output"]
+    while stack:
+        i, lead, indent, level = stack.pop()
+        box = boxes[i]
+        if i in numbers:
+            lines.append(f"{lead}{box.title} #{numbers[i]}")
+            continue
+        operands = made_of[i]
+        inline = [_named(boxes[n], numbers) for n in operands if boxes[n].kind == "leaf" or n in numbers]
+        below = [n for n in operands if boxes[n].kind != "leaf" and n not in numbers]
+        if users[i] > 1 or i in again:
+            numbers[i] = len(numbers) + 1
+        lines.append(lead + _line(box, numbers.get(i), inline, i in again))
+        if depth is not None and level >= depth and below:
+            hidden += 1
+            lines.append(f"{indent}└─ …")
+            continue
+        if len(below) == 1:
+            stack.append((below[0], indent, indent, level + 1))
+        for k, n in reversed(list(enumerate(below))):
+            if len(below) > 1:
+                last = k == len(below) - 1
+                stack.append((n, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), level + 1))
+    if hidden:
+        lines.append(f"({counted(hidden, 'place')} where the depth of {depth} ends)")
+    return lines
+
+
+def _line(box: Box, number: int | None, inline: list[str], again: bool) -> str:
+    text = titled(box) + (f" #{number}" if number else "")
+    if box.kind == "output":
+        return f"{text}: {'; '.join(box.rows)}"
+    v = box.members[0]
+    parts = [counted(len(box.members), "operation") if box.kind == "group" else "; ".join(described(o) for o in v.outputs)]
+    kept = sum(m.nbytes for m in box.members)
+    if kept:
+        parts.append(f"keeps {size(kept)}")
+    if v.site:
+        parts.append(v.site.short)
+    if again:
+        parts.append("a pattern that ends here and begins again")
+    if box.changed:
+        parts.append("MODIFIED since it was saved")
+    return f"{text}: {', '.join(parts)}" + (f" <- {', '.join(inline)}" if inline else "")
+
+
+def _named(box: Box, numbers: dict[int, int]) -> str:
+    if box.kind == "leaf":
+        return f"{titled(box)} {described(box.members[0].outputs[0])}"
+    return f"#{numbers[box.number]}"
+
+
+def _print_rich(lines: list[str], file: TextIO | None) -> None:
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:
+        raise RuntimeError("print_graph(rich=True) needs the package rich: pip install rich. Without it, leave rich=True out") from None
+    console = Console(file=file, soft_wrap=True)
+    for i, line in enumerate(lines):
+        text = Text(line, style="dim" if i == 0 else "")
+        text.highlight_regex(r"\w+Backward", "bold cyan")
+        text.highlight_regex(r"#\d+", "magenta")
+        text.highlight_regex(r"keeps [\d.,]+ \w+", "yellow")
+        text.highlight_regex(r"MODIFIED.*", "bold red")
+        console.print(text)

@@ -1,0 +1,161 @@
+"""A layered drawing of boxes and arrows: who stands in which row, in which order, and where. Written for a few hundred boxes.
+
+Rows by the longest way from the top; the order within a row by the mean place of the neighbours, a few times down and up; then places as near
+to the neighbours as the order allows. An arrow over many rows is drawn past them, one over a few takes a place of its own in each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+SPAN = 12
+"""Arrows over more rows than this take no place in them."""
+GAP_X, GAP_Y = 22.0, 38.0
+
+
+@dataclass(slots=True)
+class Cell:
+    """A box, or where an arrow passes a row. `x`, `y` is its middle."""
+
+    width: float
+    height: float
+    x: float = 0.0
+    y: float = 0.0
+    row: int = 0
+
+
+@dataclass(slots=True)
+class Layout:
+    """The cells of the boxes, the points of each arrow, and the size of it all."""
+
+    cells: list[Cell]
+    ways: list[list[tuple[float, float]]]
+    width: float
+    height: float
+
+
+def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int, bool]], sources: Sequence[bool]) -> Layout:
+    """Place boxes of these sizes. Boxes are numbered so that arrows lead to higher numbers, unless they are marked to lead back.
+
+    sources  of each box, whether it is to stand just above what it leads to
+    """
+    cells = [Cell(w, h) for w, h in sizes]
+    forward = [(a, b) for a, b, back in arrows if not back]
+    _rank(cells, forward, sources)
+    chains, rows = _with_passages(cells, forward)
+    above: dict[int, list[int]] = defaultdict(list)
+    below: dict[int, list[int]] = defaultdict(list)
+    for chain in chains.values():
+        for a, b in pairwise(chain):
+            if cells[b].row - cells[a].row == 1:
+                above[b].append(a)
+                below[a].append(b)
+    _order(rows, above, below)
+    _place(cells, rows, above, below, sources)
+    width = max((c.x + c.width / 2 for c in cells), default=0.0)
+    ways = []
+    for a, b, back in arrows:
+        ways.append(_around(cells[a], cells[b], width + 30) if back else _way([cells[i] for i in chains[a, b]]))
+    if any(back for *_, back in arrows):
+        width += 50
+    height = max((c.y + c.height / 2 for c in cells), default=0.0)
+    return Layout(cells[: len(sizes)], ways, width, height)
+
+
+def _rank(cells: list[Cell], forward: Sequence[tuple[int, int]], sources: Sequence[bool]) -> None:
+    into: dict[int, list[int]] = defaultdict(list)
+    out: dict[int, list[int]] = defaultdict(list)
+    for a, b in forward:
+        into[b].append(a)
+        out[a].append(b)
+    for i, cell in enumerate(cells):
+        if not sources[i]:
+            cell.row = max((cells[a].row + 1 for a in into[i] if not sources[a]), default=1)
+    for i, cell in enumerate(cells):
+        if sources[i]:
+            cell.row = min((cells[b].row for b in out[i]), default=1) - 1
+
+
+def _with_passages(cells: list[Cell], forward: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], list[int]], list[list[int]]]:
+    rows: dict[int, list[int]] = defaultdict(list)
+    for i, cell in enumerate(cells):
+        rows[cell.row].append(i)
+    chains = {}
+    for a, b in forward:
+        chain = [a]
+        if cells[b].row - cells[a].row <= SPAN:
+            for row in range(cells[a].row + 1, cells[b].row):
+                cells.append(Cell(8.0, 0.0, row=row))
+                rows[row].append(len(cells) - 1)
+                chain.append(len(cells) - 1)
+        chains[a, b] = [*chain, b]
+    return chains, [rows[r] for r in sorted(rows)]
+
+
+def _order(rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]]) -> None:
+    position: dict[int, float] = {}
+    for row in rows:
+        position |= {i: float(k) for k, i in enumerate(row)}
+    for sweep in range(8):
+        neighbours = above if sweep % 2 == 0 else below
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            wish = {i: sum(position[n] for n in neighbours[i]) / len(neighbours[i]) if neighbours[i] else position[i] for i in row}
+            row.sort(key=lambda i: wish[i])
+            position |= {i: float(k) for k, i in enumerate(row)}
+
+
+def _place(cells: list[Cell], rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]], sources: Sequence[bool]) -> None:
+    def boxes(near: list[int]) -> list[int]:  # sources go where there is room beside the others
+        return [n for n in near if n >= len(sources) or not sources[n]] or near
+
+    y = 0.0
+    for row in rows:
+        tall = max(cells[i].height for i in row)
+        for i in row:
+            cells[i].y = y + tall / 2
+            cells[i].height = cells[i].height or tall  # an arrow passes a row straight
+        y += tall + GAP_Y
+        x = 0.0
+        for i in row:
+            cells[i].x = x + cells[i].width / 2
+            x += cells[i].width + GAP_X
+    for sweep in range(12):
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            near = [boxes((above[i] if sweep % 2 == 0 else below[i]) or (below[i] if sweep % 2 == 0 else above[i])) for i in row]
+            wish = [sum(cells[n].x for n in ns) / len(ns) if ns else cells[i].x for i, ns in zip(row, near, strict=True)]
+            light = [0.01 if i < len(sources) and sources[i] else 1.0 for i in row]
+            for i, x in zip(row, _apart(wish, [cells[i].width for i in row], light), strict=True):
+                cells[i].x = x
+    left = min((c.x - c.width / 2 for c in cells), default=0.0)
+    for c in cells:
+        c.x -= left
+
+
+def _apart(wish: Sequence[float], widths: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The places nearest to those wished for, by weighted least squares, that keep the order and do not overlap."""
+    offsets = [0.0]
+    for a, b in pairwise(widths):
+        offsets.append(offsets[-1] + (a + b) / 2 + GAP_X)
+    blocks: list[tuple[float, float, int]] = []  # the mean of what a block of places wishes for, its weight, its length
+    for w, o, weight in zip(wish, offsets, weights, strict=True):
+        mean, n = w - o, 1
+        while blocks and blocks[-1][0] > mean:
+            other, more, m = blocks.pop()
+            mean, weight, n = (mean * weight + other * more) / (weight + more), weight + more, n + m
+        blocks.append((mean, weight, n))
+    found = [mean for mean, _, n in blocks for _ in range(n)]
+    return [x + o for x, o in zip(found, offsets, strict=True)]
+
+
+def _way(cells: Sequence[Cell]) -> list[tuple[float, float]]:
+    first, last = cells[0], cells[-1]
+    passed = ((c.x, c.y + side * c.height / 2) for c in cells[1:-1] for side in (-1, 1))
+    return [(first.x, first.y + first.height / 2), *passed, (last.x, last.y - last.height / 2)]
+
+
+def _around(start: Cell, end: Cell, x: float) -> list[tuple[float, float]]:
+    """From the right side of a box to that of an earlier one, with room for those that are drawn as several."""
+    return [(start.x + start.width / 2 + 6, start.y), (x, (start.y + end.y) / 2), (end.x + end.width / 2 + 6, end.y)]

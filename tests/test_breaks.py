@@ -1,0 +1,460 @@
+"""detect_breaks: each line on which a gradient is lost, exactly; parameters that did not reach the loss; and a program that does not notice."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import func
+from multigrad.autograd import detect_breaks
+from multigrad.autograd.breaks import WHY
+from multigrad.engine import dispatch, fast, gradients, inplace
+from multigrad.engine.leaving import Leaving
+from multigrad.engine.tensor import Tensor
+from multigrad.layers.dual import Dual
+
+HERE = str(Path(__file__))
+REPOSITORY = Path(__file__).parent.parent
+
+
+def leaf(xp: Any, *values: float) -> Any:
+    return xp.asarray(list(values or (1.5, 2.5)), dtype=xp.float64, requires_grad=True)
+
+
+def quiet(function: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return function()
+
+
+def refused(function: Any) -> None:
+    with pytest.raises((RuntimeError, BufferError)):
+        function()
+
+
+# One line each. Of every lambda: what is to be reported, by kind and name.
+
+CASES = {
+    "asarray": (lambda xp, y: refused(lambda: np.asarray(y)), "refused", "np.asarray()"),
+    "numpy": (lambda xp, y: refused(lambda: y.numpy()), "refused", ".numpy()"),
+    "dlpack": (lambda xp, y: refused(lambda: np.from_dlpack(y)), "refused", "from_dlpack()"),
+    "float": (lambda xp, y: quiet(lambda: float(y[0])), "number", "float()"),
+    "int": (lambda xp, y: quiet(lambda: int(y[0])), "number", "int()"),
+    "complex": (lambda xp, y: quiet(lambda: complex(y[0])), "number", "complex()"),
+    "item": (lambda xp, y: y[0].item(), "number", ".item()"),
+    "tolist": (lambda xp, y: y.tolist(), "number", ".tolist()"),
+    "array": (lambda xp, y: y.array, "raw", ".array"),
+    "data": (lambda xp, y: y.data, "detached", ".data"),
+    "detach": (lambda xp, y: y.detach(), "detached", ".detach()"),
+    "detach_": (lambda xp, y: (y * 1).detach_(), "detached", ".detach_()"),
+    "tensor": (lambda xp, y: mg.tensor(y), "detached", "multigrad.tensor()"),
+    "astype": (lambda xp, y: xp.astype(y, xp.int64), "cast", "astype to int64"),
+    "to_bool": (lambda xp, y: xp.astype(y, xp.bool), "cast", "astype to bool"),
+    "argmax": (lambda xp, y: xp.argmax(y), "index", "argmax"),
+    "argsort": (lambda xp, y: xp.argsort(y), "index", "argsort"),
+    "floor_divide": (lambda xp, y: y // 2, "index", "floor_divide"),
+    "floor": (lambda xp, y: xp.floor(y), "zero", "floor"),
+    "round": (lambda xp, y: xp.round(y), "zero", "round"),
+    "sign": (lambda xp, y: xp.sign(y), "zero", "sign"),
+    "mask": (lambda xp, y: xp.astype(y > 2, xp.float64), "comparison", "greater"),
+    "count": (lambda xp, y: xp.astype(xp.sum(xp.astype(y > 2, xp.int64)), xp.float64), "comparison", "greater"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_break_with_its_line(xp: Any, name: str) -> None:
+    lose, kind, what = CASES[name]
+    y = leaf(xp) * 2
+    with detect_breaks() as report:
+        for _ in range(3):
+            lose(xp, y)
+    line = inspect.getsourcelines(lose)[1]
+    assert [(b.kind, b.what, b.site.file, b.site.line, b.count) for b in report] == [(kind, what, HERE, line, 3)]
+    assert report.breaks[0].source.startswith(f'"{name}": (lambda') and report.breaks[0].why == WHY[kind]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_constants_lose_nothing(xp: Any, name: str) -> None:
+    lose, _, what = CASES[name]
+    y = leaf(xp).detach() * 2
+    with detect_breaks() as report:
+        if CASES[name][1] != "refused":
+            lose(xp, y)
+        elif what == "from_dlpack()":
+            y.__dlpack__()
+        else:
+            np.asarray(y)
+    assert not report.breaks and str(report) == "No gradient was lost."
+
+
+def test_no_grad(xp: Any) -> None:
+    w = leaf(xp)
+    with detect_breaks() as report:
+        with mg.no_grad():
+            line = sys._getframe().f_lineno + 1
+            xp.sin(w)
+            xp.sin(w.detach())
+        with mg.inference_mode():
+            w * 2
+    assert [(b.kind, b.what, b.site.line) for b in report.of("no_grad")] == [("no_grad", "sin", line), ("no_grad", "multiply", line + 3)]
+
+
+def test_updates_of_parameters_are_no_breaks(xp: Any) -> None:
+    w = leaf(xp)
+    with detect_breaks() as report:
+        for _ in range(3):
+            xp.sum(w * w).backward()
+            with mg.no_grad():
+                w -= 0.1 * w.grad
+                w[0] = 0.5
+                w.add_(1.0)
+            w.grad = None
+    assert not report.breaks, str(report)
+
+
+def test_selecting_is_no_break(xp: Any) -> None:
+    w = leaf(xp)
+    with detect_breaks() as report:
+        y = xp.sin(w)
+        xp.sum(xp.where(y > 0.5, y, 0.0)).backward()
+        if y[0] > 0:
+            assert bool(xp.all(y > 0))
+        xp.zeros_like(y), xp.ones_like(y), y.shape, repr(y), f"{y[0]:.2f}", len(y)
+    assert not report.breaks, str(report)
+
+
+def test_functions_with_rules_of_their_own_are_no_breaks() -> None:
+    class Exp(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = mg.asarray(np.exp(x.detach().array)) + mg.round(x) * 0
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * ctx.saved_tensors[0]
+
+    @func.custom_vjp
+    def f(x: Any) -> Any:
+        return mg.sin(x)
+
+    f.defvjp(lambda x: (mg.sin(x), x), lambda x, g: (g * mg.cos(x),))
+    w = leaf(mg.namespace("numpy"))
+    w.register_hook(lambda g: g * w)
+    with detect_breaks() as report:
+        mg.sum(f(w)).backward()
+        mg.sum(func.checkpoint(lambda t: mg.sin(t) * t)(w)).backward()
+        quiet(lambda: mg.std(w).backward(create_graph=True))
+        func.hessian(lambda t: mg.sum(t**3))(np.ones(3))
+        func.vmap(func.grad(lambda t: mg.sum(mg.sort(t) * mg.max(t))))(np.ones((2, 3)))
+        mg.autograd.gradcheck(mg.sin, (leaf(mg.namespace("numpy")),))
+        assert not report.breaks, str(report)
+        mg.sum(Exp.apply(w)).backward()
+    assert {b.kind for b in report} <= {"zero"}
+
+
+def test_what_other_code_does_to_a_tensor() -> None:
+    t = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report:
+        line = sys._getframe().f_lineno + 1
+        refused(lambda: np.array([t[0], t[1]]))
+        quiet(lambda: math.sin(t[0]))
+        np.ones(2) + t, [*t], sum(t), max(t), [1, 2][mg.argmax(t)]
+    assert [(b.what, b.site.line) for b in report] == [("np.asarray()", line), ("float()", line + 1), ("argmax", line + 2)]
+
+
+# Inside transformations
+
+
+def test_in_grad(xp: Any) -> None:
+    def f(t: Any) -> Any:
+        a = quiet(lambda: float(t[0]))
+        return xp.sum(t * xp.floor(t)) + a + t.detach()[0]
+
+    first = inspect.getsourcelines(f)[1]
+    x = leaf(xp).detach().array
+    with detect_breaks() as report:
+        func.grad(f)(x)
+    assert [(b.what, b.site.line) for b in report] == [("float()", first + 1), ("floor", first + 2), (".detach()", first + 2)]
+
+
+def test_in_jvp_and_vmap(xp: Any) -> None:
+    x = leaf(xp).detach().array
+
+    def f(t: Any) -> Any:
+        return xp.sum(t * t.detach() * xp.round(t))
+
+    first = inspect.getsourcelines(f)[1]
+    with detect_breaks() as report:
+        func.jvp(f, (x,), (x,))
+    assert [(b.what, b.site.line) for b in report] == [(".detach()", first + 1), ("round", first + 1)]
+    with detect_breaks() as report:
+        func.grad(lambda t: xp.sum(func.vmap(lambda row: xp.take(row, xp.argsort(row)))(xp.stack([t, t]))))(x)
+    assert [b.what for b in report] == ["argsort"]
+
+
+def test_nested_transformations_count_once(xp: Any) -> None:
+    with detect_breaks() as report:
+        func.grad(func.grad(lambda t: t**3 + xp.floor(t)))(xp.asarray(1.5, dtype=xp.float64).array)
+    assert [(b.what, b.count) for b in report] == [("floor", 1)]
+
+
+# Parameters that did not arrive
+
+
+def test_unreached_and_why(xp: Any) -> None:
+    before = leaf(xp)
+    with detect_breaks() as report:
+        line = sys._getframe().f_lineno
+        reached, detached, cast, dropped, unused, outside, gate = (leaf(xp) for _ in range(7))
+        a = detached.detach() * 2
+        b = xp.astype(xp.astype(cast * 2, xp.int64), xp.float64)
+        xp.sin(dropped)
+        with mg.no_grad():
+            c = xp.sin(outside)
+        d = xp.astype(xp.sin(gate) > 0.8, xp.float64)
+        loss = xp.sum(reached * a + b + c * d)
+        loss.backward()
+    params = {"reached": reached, "detached": detached, "net": {"cast": cast, "dropped": dropped}, "unused": unused, "outside": outside, "gate": gate,
+              "before": before, "frozen": xp.zeros(2)}
+    found = {u.name: u.why for u in report.unreached(loss, params)}
+    assert found == {
+        "detached": f"detached by .detach() at {HERE}:{line + 2}",
+        "net.cast": f"lost by astype to int64 at {HERE}:{line + 3}",
+        "net.dropped": f"used at {HERE}:{line + 4}, but nothing that was computed from it went into the loss",
+        "unused": "never used",
+        "outside": f"not recorded, used by sin at {HERE}:{line + 6}",
+        "gate": f"lost by greater at {HERE}:{line + 7}",
+        "before": "never used",
+        "frozen": "does not require grad",
+    }
+    first = report.unreached(loss, params)[0]
+    assert str(first) == f"detached: {found['detached']}" and [b.kind for b in first.breaks] == ["detached"]
+    text = str(report)
+    assert "6 leaves that require grad reached no loss:" in text and "never used" in text
+    assert [u.name for u in report.unreached([loss, xp.sum(dropped)], [dropped, unused])] == ["params[1]"]
+    with pytest.raises(TypeError, match="it holds a float"):
+        report.unreached(loss, {"w": 1.0})
+
+
+def test_leaves_are_listed_by_the_line_that_made_them() -> None:
+    with detect_breaks() as report:
+        for _ in range(3):
+            line = sys._getframe().f_lineno + 1
+            mg.asarray([1.0], requires_grad=True)
+        w = mg.asarray([1.0]).requires_grad_()
+        copy.deepcopy(w)
+        mg.sum(w * w).backward()
+    assert f"{HERE}:{line}: leaf of shape (1,): never used (× 3)" in str(report).splitlines()
+    assert f"{HERE}:{line + 2}: leaf of shape (1,): never used" in str(report).splitlines()
+    with detect_breaks() as report:
+        mg.asarray([1.0], requires_grad=True)
+    assert not report.unreached_leaves  # there was no loss
+
+
+def test_a_long_graph_is_gone_through_once() -> None:
+    y = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report:
+        for _ in range(3000):
+            y = mg.sin(y)
+            y[0].item()
+    assert report.breaks[0].count == 3000
+
+
+# The program does not notice
+
+
+def program(xp: Any) -> list[Any]:
+    """Results, warnings and errors of this and that."""
+    seen: list[Any] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        w = leaf(xp)
+        y = xp.sin(w) * xp.floor(w) + w
+        seen += [float(y[0]), y[1].item(), y.tolist(), np.asarray(y.detach()).tolist(), str(y), f"{y[0]:.3f}", bool(y[0] > 0), len(y)]
+        for wrong in (lambda: np.asarray(y), lambda: y.numpy(), lambda: int(y), lambda: y.item(), lambda: y.__dlpack__(), lambda: w.add_(1.0),
+                      lambda: xp.sin("x"), lambda: y @ y @ y, lambda: y.backward(), lambda: w[5], lambda: xp.astype(y, "nonsense")):
+            try:
+                seen.append(str(wrong()))
+            except Exception as error:
+                seen.append((type(error), str(error)))
+        xp.sum(y).backward()
+        seen.append(w.grad.tolist())
+        with mg.no_grad():
+            w -= 0.1 * w.grad
+            w[0] = 3.0
+        y = w * 2
+        y += 1
+        y[0] = w[1]
+        xp.sum(y * y).backward()
+        seen += [w.grad.tolist(), w._version, y._version, w.tolist()]
+        x = w.detach().array
+        seen.append(np.asarray(func.grad(lambda t: xp.sum(t * t.detach() + xp.round(t)))(x)).tolist())
+        seen += [np.asarray(t).tolist() for t in func.jvp(lambda t: t * xp.exp(t), (x,), (x,))]
+        seen.append(np.asarray(func.hessian(lambda t: xp.sum(t**3))(x)).tolist())
+        seen.append(type(y.grad_fn).__name__)
+    return [*seen, *((str(c.message), c.category, c.filename, c.lineno) for c in caught)]
+
+
+def test_the_same_results_errors_and_warnings(xp: Any) -> None:
+    plain = program(xp)
+    with detect_breaks() as report:
+        watched = program(xp)
+    assert len(report.breaks) > 8
+    assert watched == plain
+    assert any(isinstance(x, tuple) and x[-2] == HERE for x in plain)  # the warning of float() names this file in both
+    assert program(xp) == plain
+
+
+def test_everything_is_put_back() -> None:
+    import multigrad.layers.batched  # a class with methods to exchange
+
+    def state() -> list[Any]:
+        kinds = (Tensor, Leaving, Dual, multigrad.layers.batched.Batched, inplace, gradients, dispatch)
+        return [{k: v for k, v in vars(kind).items() if not k.startswith("__abstract")} for kind in kinds]
+
+    w = leaf(mg.namespace("numpy"))
+    w * w
+    before = [dict(s) for s in state()]
+    with detect_breaks() as outer, detect_breaks() as inner:
+        w.tolist()
+    with pytest.raises(ZeroDivisionError), detect_breaks():
+        1 / 0
+    assert [dict(s) for s in state()] == before
+    assert len(outer) == len(inner) == 1
+    w.tolist()
+    assert outer.breaks[0].count == 1 and fast._aside is None
+
+
+def test_nested_reports_each_have_their_own() -> None:
+    w = leaf(mg.namespace("numpy"))
+    context = detect_breaks()
+    with context as outer:
+        w.tolist()
+        with context as inner:
+            w.array
+        w.detach()
+    assert [b.what for b in outer] == [".tolist()", ".array", ".detach()"] and [b.what for b in inner] == [".array"]
+
+
+def test_with_anomaly_mode_and_lines() -> None:
+    w = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report:
+        quiet(lambda: mg.autograd.set_detect_anomaly(True))
+        with mg.autograd.graph.record_lines():
+            mg.sum(mg.floor(mg.sin(w))).backward()
+        mg.autograd.set_detect_anomaly(False)
+        mg.floor(w)
+    assert [b.what for b in report] == ["floor", "floor"]
+
+
+def test_threads() -> None:
+    def work() -> None:
+        w = leaf(mg.namespace("numpy"))
+        for _ in range(50):
+            y = mg.sin(w)
+            y.tolist()
+            mg.sum(y).backward()
+
+    with detect_breaks() as report:
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert [(b.what, b.count) for b in report] == [(".tolist()", 300)]
+    assert report.passes == 300 and not report.unreached_leaves
+
+
+def test_a_graph_is_not_kept_by_the_report() -> None:
+    import weakref
+
+    w = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report:
+        y = mg.sin(w)
+        mask = mg.astype(y > 0, mg.float64) * y
+        y.tolist()
+        gone = [weakref.ref(y.grad_fn), weakref.ref(mask.grad_fn)]
+        del y, mask
+        assert [ref() for ref in gone] == [None, None]
+    assert len(report) == 2
+
+
+def test_reports_of_kinds() -> None:
+    w = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report:
+        w.tolist()
+        mg.floor(w)
+    assert [b.what for b in report.of("zero")] == ["floor"] and len(report.of("zero", "number")) == 2
+    assert repr(report) == "<BreakReport: 2 places>"
+    with pytest.raises(ValueError, match="unknown kind of break 'nonsense'; there are refused, number"):
+        report.of("nonsense")
+
+
+# The command
+
+SCRIPT = """\
+import sys
+import multigrad as mg
+
+w = mg.asarray([1.0, 2.0], requires_grad=True)
+b = mg.asarray([0.5, 0.5], requires_grad=True)
+for _ in range(3):
+    loss = mg.sum(mg.sin(w) + b.detach())
+    loss.backward()
+print("loss", round(loss.item(), 3), sys.argv[1:], __name__)
+"""
+
+
+def breaks(tmp_path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "script.py").write_text(text)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run([sys.executable, "-m", "multigrad", "breaks", "script.py", *arguments], cwd=tmp_path, capture_output=True, text=True,
+                          env=environment, check=False, timeout=120)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    found = breaks(tmp_path, SCRIPT, "--flag", "x")
+    assert found.returncode == 0 and not found.stderr, found.stderr
+    assert found.stdout.splitlines() == [
+        "loss 2.751 ['--flag', 'x'] __main__",
+        "A gradient is lost in 2 places:",
+        f"script.py:7: .detach(): {WHY['detached']} (× 3)",
+        "    loss = mg.sum(mg.sin(w) + b.detach())",
+        f"script.py:9: .item(): {WHY['number']}",
+        '    print("loss", round(loss.item(), 3), sys.argv[1:], __name__)',
+        "",
+        "1 leaf that requires grad reached no loss:",
+        "script.py:5: leaf of shape (2,): detached by .detach() at script.py:7",
+    ]
+
+
+@pytest.mark.parametrize(("end", "status", "message"), [
+    ("sys.exit(7)", 7, ""), ("sys.exit()", 0, ""), ("sys.exit('enough')", 1, "enough\n"), ("np.asarray(loss)", 1, "NameError: name 'np'"),
+    ("loss.numpy()", 1, "GradientError: Can't call numpy() on Tensor that requires grad."),
+])
+def test_the_command_ends_as_the_script_does(tmp_path: Path, end: str, status: int, message: str) -> None:
+    found = breaks(tmp_path, SCRIPT + end)
+    assert found.returncode == status and message in found.stderr and "A gradient is lost in" in found.stdout
+    if "Error" in message:
+        assert found.stderr.startswith('Traceback (most recent call last):\n  File "script.py", line 10, in <module>')
+
+
+def test_the_command_without_a_script(capsys: pytest.CaptureFixture[str]) -> None:
+    from multigrad import cli
+
+    assert cli.main(["breaks", "/no/such/script.py"]) == 2
+    assert "no such file: /no/such/script.py" in capsys.readouterr().err
