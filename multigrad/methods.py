@@ -11,13 +11,15 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, dispatch, element, fast, grad_mode, inplace, views
-from .engine.dispatch import BOUNDS, is_fixed
+from .engine import convert, dispatch, element, fast, grad_mode, inplace, profiling, views
+from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
 from .registry import OPS, Op
+
+profiling.seam(globals(), "general", profiling.general_seam)
 
 _functions: dict[str, Callable[..., Any]] = {}
 
@@ -129,7 +131,7 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
             or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
-    found = dispatch.general(OPS["getitem"], (self, _key(key, self._elem.host)))
+    found = general(OPS["getitem"], (self, _key(key, self._elem.host)))
     return found
 
 
@@ -201,7 +203,7 @@ def _copy(self: Tensor, other: Any) -> Tensor:
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """This Tensor on another device; differentiable."""
-    moved: Tensor = dispatch.general(OPS["to_device"], (self, device, stream))
+    moved: Tensor = general(OPS["to_device"], (self, device, stream))
     return moved
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from . import inspection, methods, registry
-from .engine import convert, dispatch, element, fast, rules
+from .engine import convert, dispatch, element, fast, profiling, rules
 from .engine.element import Host
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost
@@ -153,6 +153,7 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
         t = wrap_new(result)
         return t.requires_grad_() if requires_grad else t
 
+    profiling.note_creation(function, op)
     return _named(function, op, signature)
 
 

@@ -75,7 +75,7 @@ def test_functions_take_the_arguments_of_their_operation(name: str) -> None:
 def test_a_backend_refuses_what_it_cannot_be() -> None:
     with pytest.raises(RegistrationError, match=r"Backend\.name must be a non-empty string, not 3"):
         mg.Backend(3, np, (np.ndarray,))  # type: ignore[arg-type]
-    with pytest.raises(RegistrationError, match=r"overrides unknown kernels: fly\. Known: afresh, at_once, constant, dense"):
+    with pytest.raises(RegistrationError, match=r"overrides unknown kernels: fly\. Known: accelerator, afresh, annotation, at_once, constant, dense"):
         mg.Backend("x", np, (np.ndarray,), kernels={"fly": print})
     with pytest.raises(RegistrationError, match="needs array_types, a tuple of the types"):
         mg.Backend("x", np, [np.ndarray])  # type: ignore[arg-type]
@@ -360,5 +360,12 @@ def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
     assert default["device"](XP, x) == "cpu"
     assert default["device"](XP, object()) is None
     assert default["devices"](reference) == ("cpu",)
+    assert default["accelerator"](XP, x) is default["mark"](XP, x) is default["annotation"](XP, "f") is None
+    with pytest.raises(NotImplementedError, match="how long it was between two of them"):
+        default["elapsed"](XP, 0, 1)
+    for dtype, size in (("bool", 1), ("int16", 2), ("float32", 4), ("complex128", 16)):
+        y = np.ones((2, 3), dtype)
+        holder, nbytes = default["storage"](XP, y)
+        assert holder is y and nbytes == 6 * size
     assert default["write"](XP, x, np.zeros((2, 2))) is x
     default["synchronize"](XP, x)

@@ -45,6 +45,19 @@ class Device:
         return hash(self.id)
 
 
+class Event:
+    """A moment on the current device; in milliseconds, each is two after the one before."""
+
+    now: ClassVar[int] = 0
+
+    def record(self) -> None:
+        Event.now += 2
+        self.time, self.device = Event.now, Device().id
+
+    def synchronize(self) -> None:
+        assert self.time
+
+
 class Array:
     """A stand-in for cupy.ndarray: it wraps, since a subclass would be a NumPy array to everybody."""
 
@@ -124,7 +137,8 @@ def stand_in(count: int | None) -> dict[str, types.ModuleType]:
         linalg=types.ModuleType("cupy.linalg"), fft=types.ModuleType("cupy.fft"))
     cupy.device.__dict__.update(Device=Device)
     cupy.cuda.__dict__.update(
-        Device=Device, runtime=types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError),
+        Device=Device, runtime=types.SimpleNamespace(getDeviceCount=device_count, CUDARuntimeError=CUDARuntimeError, is_hip=False),
+        Event=Event, get_elapsed_time=lambda first, last: last.time - first.time,
         get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: waited.append(Device().id)))
     for part, original in ((cupy.linalg, np.linalg), (cupy.fft, np.fft)):
         part.__dict__.update({name: wrapped(getattr(original, name)) for name in original.__all__}, __all__=list(original.__all__))
@@ -258,6 +272,18 @@ def test_constants_are_kept_on_their_device(cupy: Backend) -> None:
 def test_synchronize_waits_on_the_device_of_the_array(cupy: Backend) -> None:
     cupy.kernel("synchronize")(None, Array(np.ones(1), 1))
     assert waited == [1]
+
+
+def test_time_and_memory_for_the_profiler(cupy: Backend) -> None:
+    kernel = cupy.kernel
+    x = Array(np.ones(6), 1)
+    assert kernel("accelerator")(None, x) == "cuda"
+    start, end, elsewhere = (kernel("mark")(None, y) for y in (x, x, Array(np.ones(1), 0)))
+    assert start[0].device == 1 and kernel("elapsed")(None, start, end) == 2000.0
+    assert kernel("elapsed")(None, start, elsewhere) == 0.0
+    view = Array(np.ones(3), 1)
+    view.value = types.SimpleNamespace(base=types.SimpleNamespace(base=None, nbytes=48))
+    assert kernel("storage")(None, view) == (view.value.base, 48)
 
 
 def test_devices_and_variants(cupy: Backend) -> None:

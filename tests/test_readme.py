@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-GUIDES = [ROOT / "docs" / "transformations.md"]
+GUIDES = [ROOT / "docs" / "transformations.md", ROOT / "docs" / "seeing.md"]
 
 
 @pytest.mark.filterwarnings("error")

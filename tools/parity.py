@@ -8,13 +8,12 @@ parameter of its modules: `key = [texts]`, where a text is the path of a test be
 or one of these:
 
     open: transformations    waits for batching; tests beside it show what is there already
-    open: profiler           waits for the profiler
     none: <reason>           has no meaning here
     see: <module>.<name>     the same object under another name
 
 A parameter is written as in a call: `backward(inputs=None)`, `gradcheck(*, eps=1e-06)`. Public is what PyTorch's modules name in
 `__all__` or define or import from PyTorch itself without an underscore; of a class, what it does not inherit from another one in the
-table. The constructors and members of the profiler's classes are left to the profiler. Where PyTorch is installed, --check compares.
+table. The constructors and members of the profiler's classes are compared by its own tests. Where PyTorch is installed, --check compares.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ TABLE = ROOT / "docs" / "parity.md"
 TESTS = ROOT / "tests"
 
 VERSION = "2.13"  # of PyTorch, whose names these are
-OPEN = {"transformations": "batching, which is to come (the transformations issue)",
-        "profiler": "the profiler, which is to come (the profiler issue)"}
+OPEN = {"transformations": "batching, which is to come (the transformations issue)"}
 PROFILER = ("autograd.profiler", "autograd.profiler_util")
 MODULES = ("autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "autograd.function", "autograd.gradcheck",
            "autograd.grad_mode", "autograd.anomaly_mode", "autograd.variable", *PROFILER)

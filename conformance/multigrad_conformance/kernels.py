@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -81,6 +82,31 @@ def write(target: Target) -> None:
         assert_close(target.numpy(x), 2 * X, "the array itself was not written to")
 
 
+def storage(target: Target) -> None:
+    """All on one memory have one holder, with the bytes of it; where a shape is all there is to tell, as many as the default says."""
+    x = target.raw(X)
+    find = target.host.backend.kernel("storage")
+    holder, nbytes = find(target.xp, x)
+    assert nbytes >= DEFAULTS["storage"](target.xp, x)[1] == X.size * (8 if target.has_double else 4)
+    assert find(target.xp, x)[0] is holder, "the holder of one memory is not one object"
+    weakref.ref(holder)
+
+
+def mark(target: Target) -> None:
+    """Time goes on; None where there is no telling."""
+    kernel, x = target.host.backend.kernel, target.raw(X)
+    moments = [kernel("mark")(target.xp, x) for _ in range(2)]
+    if None not in moments:
+        assert kernel("elapsed")(target.xp, *moments) >= 0
+
+
+def annotation(target: Target) -> None:
+    found = target.host.backend.kernel("annotation")(target.xp, "conformance")
+    if found is not None:
+        with found:
+            target.raw(X) + 1
+
+
 def truth(target: Target) -> None:
     for value in (True, False):
         found = target.host.backend.kernel("truth")(target.xp, target.raw(np.asarray(value)))
@@ -91,7 +117,8 @@ def synchronize(target: Target) -> None:
     target.host.backend.kernel("synchronize")(target.xp, target.raw(X))
 
 
-CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, exportable, truth, write, synchronize)}
+CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, exportable, truth, write, synchronize,
+                                                                              storage, mark, annotation)}
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from ..engine import grad_mode
+from ..engine import grad_mode, profiling
 from ..engine.custom import OP, BackwardCFunction, FunctionCtx, mode_in_backward, switched_off
 from ..engine.dispatch import is_array
 from ..engine.element import Host
@@ -29,6 +29,8 @@ __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "Inpl
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ContextMethodMixin = FunctionCtx
+
+profiling.seam(globals(), "apply_function", profiling.function_seam)
 
 
 class FunctionMeta(type):

@@ -51,6 +51,7 @@ def make() -> Backend:
             "unindex": unindex,
         },
         kernels={"own": own, "place": place, "constant": constant, "dense": dense, "shared": shared, "synchronize": synchronize,
+                 "accelerator": accelerator, "mark": mark, "elapsed": elapsed, "storage": storage,
                  "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count))},
         variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
     )
@@ -165,6 +166,33 @@ def synchronize(xp: Any, x: Any) -> None:
     """Wait for the stream that computes on the device of `x`."""
     with x.device:
         cp.cuda.get_current_stream().synchronize()
+
+
+def accelerator(xp: Any, x: Any) -> str:
+    """CuPy's arrays are on CUDA devices, or on those of ROCm."""
+    return "rocm" if cp.cuda.runtime.is_hip else "cuda"
+
+
+def mark(xp: Any, x: Any) -> Any:
+    """An event on the stream that computes on the device of `x`, and that device."""
+    with x.device as device:
+        event = cp.cuda.Event()
+        event.record()
+        return event, device.id
+
+
+def elapsed(xp: Any, start: Any, end: Any) -> float:
+    """The time between two events, which CuPy has in milliseconds; none where an array went from one device to another."""
+    (first, device), (last, other) = start, end
+    last.synchronize()
+    return float(cp.cuda.get_elapsed_time(first, last)) * 1000 if device == other else 0.0
+
+
+def storage(xp: Any, x: Any) -> tuple[Any, int]:
+    """The array that the memory of `x` belongs to."""
+    while x.base is not None:
+        x = x.base
+    return x, int(x.nbytes)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from typing import Any
@@ -74,7 +75,8 @@ def make() -> Backend:
             "unindex": unindex,
         },
         kernels={"own": own, "place": place, "afresh": afresh, "at_once": at_once, "constant": constant, "device": device, "devices": devices,
-                 "write": write, "synchronize": synchronize, "truth": truth},
+                 "write": write, "synchronize": synchronize, "truth": truth, "accelerator": accelerator, "mark": mark, "elapsed": elapsed,
+                 "annotation": annotation, "storage": storage},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
         exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
     )
@@ -367,6 +369,38 @@ def truth(xp: Any, x: Any) -> bool | None:
 
 def synchronize(xp: Any, x: Any) -> None:
     jax.block_until_ready(x)
+
+
+_PLATFORMS = {"cpu": None, "gpu": "cuda"}
+
+
+def accelerator(xp: Any, x: Any) -> str | None:
+    """The platform of the devices that `x` is on. JAX calls the GPUs of CUDA "gpu", those of ROCm "rocm"."""
+    if isinstance(x, jax.core.Tracer):
+        return None
+    found = next(iter(x.devices())).platform if hasattr(x, "devices") else jax.default_backend()
+    return _PLATFORMS.get(found, found)
+
+
+def mark(xp: Any, x: Any) -> Any:
+    """JAX has no events of its devices: wait for `x`, and look at the clock."""
+    if isinstance(x, jax.core.Tracer):
+        return None
+    jax.block_until_ready(x)
+    return time.perf_counter_ns()
+
+
+def elapsed(xp: Any, start: Any, end: Any) -> float:
+    return float(end - start) / 1000
+
+
+def annotation(xp: Any, name: str) -> Any:
+    return jax.profiler.TraceAnnotation(name)
+
+
+def storage(xp: Any, x: Any) -> tuple[Any, int]:
+    """What a trace has not computed takes no memory."""
+    return x, 0 if isinstance(x, jax.core.Tracer) else int(x.nbytes)
 
 
 @contextlib.contextmanager

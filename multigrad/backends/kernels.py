@@ -6,6 +6,7 @@ A backend overrides what its library does better; one without any kernel is comp
 
 from __future__ import annotations
 
+import math
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -93,6 +94,48 @@ def synchronize(xp: Any, x: Any) -> None:
     """Wait until `x` has been computed. A no-op where computation is synchronous."""
 
 
+def accelerator(xp: Any, x: Any) -> str | None:
+    """Return the kind of device that `x` is on, "cuda" for instance, None for the host's own memory. Without `x`: that of new arrays.
+
+    The profiler asks it for what memory to count where, and whether there is a device to measure at all.
+    """
+    return None
+
+
+def mark(xp: Any, x: Any) -> Any:
+    """Note the moment at which `x` is computed on its device, for `elapsed`. None where there is no telling.
+
+    A library that computes at once needs none: the time on the host is all there is. One that only plans what is to be computed has none.
+    """
+    return None
+
+
+def elapsed(xp: Any, start: Any, end: Any) -> float:
+    """Return the microseconds between two moments that `mark` noted, once both are past."""
+    raise NotImplementedError("a backend whose `mark` notes anything says how long it was between two of them")
+
+
+def annotation(xp: Any, name: str) -> Any:
+    """Return a context manager that shows its block under that name in the library's own profiler, None where there is none."""
+    return None
+
+
+def storage(xp: Any, x: Any) -> tuple[Any, int]:
+    """Return the object that holds the memory of `x`, for all arrays on that memory the same one, and the bytes of it."""
+    try:
+        return x, _bytes(xp, x)
+    except (AttributeError, TypeError, ValueError):  # a dtype from outside of the standard
+        return x, 0
+
+
+def _bytes(xp: Any, x: Any) -> int:
+    bits = 8 if xp.isdtype(x.dtype, "bool") else (xp.iinfo if xp.isdtype(x.dtype, "integral") else xp.finfo)(x.dtype).bits
+    if xp.isdtype(x.dtype, "complex floating"):
+        bits *= 2  # finfo speaks of one of the two parts
+    n: int = math.prod(x.shape)
+    return n * int(bits) // 8
+
+
 def exportable(xp: Any, x: Any) -> bool:
     """Say whether every library can take the memory of `x` by DLPack as it is. PyTorch ends the process at a negative stride."""
     strides = getattr(x, "strides", None)
@@ -116,8 +159,8 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, afresh, at_once, constant, dense, device, devices, exportable, order, shared, truth, write,
-                            synchronize)
+    f.__name__: f for f in (own, place, accelerator, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, mark, order,
+                            shared, storage, truth, write, synchronize)
 }
 
 

@@ -50,7 +50,8 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "constant": constant, "dense": dense, "device": device, "order": order, "shared": shared, "write": write},
+        kernels={"own": own, "constant": constant, "dense": dense, "device": device, "order": order, "shared": shared, "storage": storage,
+                 "write": write},
     )
 
 
@@ -300,6 +301,13 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 def device(xp: Any, x: Any) -> str:
     """Where every NumPy array is."""
     return "cpu"
+
+
+def storage(xp: Any, x: Any) -> tuple[Any, int]:
+    """The array that the memory of `x` belongs to, or what NumPy was given it by."""
+    while getattr(x, "base", None) is not None:
+        x = x.base
+    return x, getattr(x, "nbytes", 0)
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from . import backward, graph, instruments
+from . import backward, graph, instruments, steps
 from .graph import Node, Pick, extra
 from .level import innermost
 
-_step = backward.step
 _enabled = False
 _check_nan = True
 _running: ContextVar[Node | None] = ContextVar("multigrad.running_node", default=None)
@@ -49,9 +48,9 @@ def set_enabled(enabled: bool, check_nan: bool = True) -> None:
     if enabled:
         instruments.install(_remember)
         graph.watched.add(TRACEBACK)
-        backward.step = _step_watched  # type: ignore[assignment]
+        steps.surround(_watching)
     else:
-        backward.step = _step
+        steps.expose(_watching)
         graph.watched.discard(TRACEBACK)
         instruments.remove(_remember)
     graph.hint = GOOD_LUCK if enabled else graph.ENABLE
@@ -73,20 +72,23 @@ def _remember(node: Node, values: Sequence[Any], result: Any) -> None:
         metadata[PARENT] = parent
 
 
-def _step_watched(node: Node, *args: Any) -> Any:
-    if type(node) is Pick:  # not a node of its own to users
-        return _step(node, *args)
-    token = _running.set(node)
-    try:
-        found = _step(node, *args)
-        if _check_nan and found is not backward.STOP:
-            _refuse_nan(node, found)
-        return found
-    except Exception:
-        _tell(node)
-        raise
-    finally:
-        _running.reset(token)
+def _watching(step: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(node: Node, *args: Any) -> Any:
+        if type(node) is Pick:  # not a node of its own to users
+            return step(node, *args)
+        token = _running.set(node)
+        try:
+            found = step(node, *args)
+            if _check_nan and found is not backward.STOP:
+                _refuse_nan(node, found)
+            return found
+        except Exception:
+            _tell(node)
+            raise
+        finally:
+            _running.reset(token)
+
+    return watched
 
 
 def _refuse_nan(node: Node, found: Any) -> None:

@@ -58,6 +58,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """
     keep, targets, needed = p.keep, p.targets, p.needed
     raw = p.raw
+    direct, leaf = (False, None) if stepped else (raw, AccumulateGrad)
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
@@ -104,7 +105,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if kind is not Node:
             box = [g]  # the only reference: a leaf may keep what nobody else holds
             g = found = gradient = None
-            if kind is AccumulateGrad and targets is None and node.extra is None:
+            if kind is leaf and targets is None and node.extra is None:
                 accumulate(node, box, p)
                 node = None
                 continue
@@ -125,7 +126,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(node.host.xp, g, *saved) if raw else _lifted(node, saved, g, p)
+            found = rule.vjp(node.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
@@ -208,6 +209,9 @@ def refuse_none(rule: Any) -> None:
         raise GradientError(f"a derivative rule of the operation {op.name!r} returned None; it must return the gradient")
 
 
+stepped = False
+"""Whether something surrounds the nodes (see steps.py): leaves are run by `step`, and the rules of others by `_lifted`, in any pass."""
+
 STOP: Any = object()
 """Instead of gradients: the pass does not go on from here."""
 
@@ -267,7 +271,7 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     elif isinstance(node, CustomNode):
         found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
     else:
-        found = rule.vjp(node.host.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
+        found = rule.vjp(node.host.xp, g, *saved) if p.raw and not stepped else _lifted(node, saved, g, p)
     if not p.keep and rule.saves:
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
@@ -311,7 +315,7 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
     rule = node.rule
-    if not p.create and not _any_layer(g) and not _any_layer(saved):
+    if p.raw or (not p.create and not _any_layer(g) and not _any_layer(saved)):
         return rule.vjp(node.host.xp, g, *saved)
     lifted = [_lift(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
     xp = node.host.bound

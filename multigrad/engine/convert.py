@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import BackendError
 from ..registry import OPS, linear
+from . import profiling
 from .dispatch import general, is_array
 from .element import SCALARS, Host, host_named, host_of, named_dtype
 from .level import Layer
@@ -185,6 +186,9 @@ def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
     from array_api_compat import to_device
 
     return to_device(x, device, stream=stream)
+
+
+profiling.seam(globals(), "general", profiling.general_seam)
 
 
 def declare() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..registry import METADATA, OPS, Op, Rule
-from . import grad_mode
+from . import grad_mode, profiling
 from .dispatch import general, operate
 from .element import Element
 from .graph import Node, tick
@@ -135,6 +135,8 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     function.__module__ = "multigrad"
     if not reflected and not method and not operator:
         function.__signature__ = op.signature  # type: ignore[attr-defined]
+    names = list(op.roles)
+    profiling.note(function, op, [names[1], names[0], *names[2:]] if reflected else names)
     return function
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import GradientError
-from ..registry import Op
-from . import backward
+from ..registry import OPS, Op
+from . import backward, profiling
 from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
 from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
@@ -345,3 +345,43 @@ def raw_key(key: Any) -> Any:
     if isinstance(key, Tensor):
         key._check()
     return innermost(key)
+
+
+def _watched_in_place(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], *more: Any, **options: Any) -> Any:
+        frame = profiling.here.get()
+        if frame is None:
+            return inner(op, function, t, others, *more, **options)
+        call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, *others))
+        return profiling.around(frame, call, lambda: inner(op, function, t, others, *more, **options))
+
+    return watched
+
+
+def _watched_directly(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Any:
+        frame = profiling.here.get()
+        if frame is None:
+            return inner(t, other, direct)
+        op = next(op for op in OPS.values() if DIRECT.get(op.operator) is direct)
+        call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, other))
+        return profiling.around(frame, call, lambda: inner(t, other, direct), undone=None)
+
+    return watched
+
+
+def _watched_set_item(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
+        frame = profiling.here.get()
+        if frame is None:
+            inner(op, function, t, key, value)
+        else:
+            call = profiling.Call(op, op.name, tuple(op.roles), (t, key, value), of=t)
+            profiling.around(frame, call, lambda: inner(op, function, t, key, value))
+
+    return watched
+
+
+profiling.seam(globals(), "in_place", _watched_in_place)
+profiling.seam(globals(), "directly", _watched_directly)
+profiling.seam(globals(), "set_item", _watched_set_item)

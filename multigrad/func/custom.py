@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from functools import update_wrapper
 from typing import Any
 
+from ..engine import profiling
 from ..engine.level import Layer
 from ..errors import GradientError
 from ..layers.applying import apply_function
 from . import tree
 from .reverse import Function, _result
 from .rules import Call, JvpOperation, Operation, VjpOperation
+
+profiling.seam(globals(), "apply_function", profiling.function_seam)
 
 
 class Rule:

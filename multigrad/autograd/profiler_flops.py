@@ -1,0 +1,124 @@
+"""Floating point operations by shapes. A multiplication and an addition of real numbers count one each.
+
+Sources: for factorisations "Matrix Computations" (Golub and Van Loan, 4th edition; section numbers below) and appendix C of LAPACK Working
+Note 41, leading terms; for transforms 5 N log2 N, the convention of FFTW's benchmarks, half of it for real ones
+(http://www.fftw.org/speed/method.html). Of complex numbers a multiplication and an addition count 8 for 2. What is not in the tables below
+counts nothing: no guess is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Shape = tuple[int, ...]
+_Rule = Callable[[Mapping[str, Any], Mapping[str, Shape], tuple[Shape, ...]], float]
+
+ELEMENTWISE = {"add": 2, "subtract": 2, "multiply": 6, "divide": 6}
+"""What is counted for each element of the result, for complex ones this; for real ones 1."""
+
+
+def _matmul(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    return 2.0 * math.prod(outs[0]) * shapes["x1"][-1]  # 2 m n k, GvL 1.1
+
+
+def _vecdot(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    axis = given.get("axis")
+    return 2.0 * math.prod(outs[0]) * shapes["x1"][-1 if axis is None else axis]
+
+
+def _tensordot(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    axes = given.get("axes")
+    x1 = shapes["x1"]
+    summed = [x1[a] for a in axes[0]] if isinstance(axes, (tuple, list)) else x1[len(x1) - (2 if axes is None else axes):]
+    return 2.0 * math.prod(outs[0]) * math.prod(summed)
+
+
+def _outer(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    return float(math.prod(outs[0]))
+
+
+def _of_matrix(count: Callable[[float, float], float]) -> _Rule:
+    """For each matrix of a stack, by its numbers of rows and columns, the larger one first."""
+
+    def rule(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+        *batch, m, n = shapes["x"]
+        return math.prod(batch) * count(max(m, n), min(m, n))
+
+    return rule
+
+
+def _solve(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    n = shapes["x1"][-1]
+    batch = math.prod(shapes["x1"][:-2])
+    return batch * 2 * n**3 / 3 + 2.0 * n * math.prod(outs[0])  # LU, GvL 3.2, and two triangular systems for each column, 3.1
+
+
+def _power(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+    *batch, n, _ = shapes["x"]
+    p = abs(int(given.get("n", 1)))
+    products = max(p.bit_length() - 1 + p.bit_count() - 1, 0) if p else 0  # repeated squaring
+    return math.prod(batch) * 2.0 * n**3 * products
+
+
+def _transform(name: str) -> _Rule:
+    several, real = name.endswith("n"), name not in ("fft", "ifft", "fftn", "ifftn")
+    given_by_x = name in ("rfft", "rfftn", "ihfft")  # the result has half of it
+
+    def rule(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
+        lengths = list(shapes["x"] if given_by_x else outs[0])
+        axes: Any = given.get("axes") if several else (given.get("axis", -1),)
+        sizes = given.get("s") if several else None if given.get("n") is None else (given["n"],)
+        if axes is None:
+            axes = range(-len(lengths if sizes is None else sizes), 0)
+        for axis, n in zip(axes, sizes or (), strict=False):
+            if given_by_x and n != -1:
+                lengths[axis] = n
+        n = math.prod(lengths[a] for a in axes)
+        return (2.5 if real else 5.0) * math.prod(lengths) * math.log2(n) if n > 1 else 0.0
+
+    return rule
+
+
+RULES: dict[str, _Rule] = {
+    "matmul": _matmul,
+    "linalg.matmul": _matmul,
+    "vecdot": _vecdot,
+    "linalg.vecdot": _vecdot,
+    "tensordot": _tensordot,
+    "linalg.tensordot": _tensordot,
+    "linalg.outer": _outer,
+    "linalg.cholesky": _of_matrix(lambda m, n: n**3 / 3),  # GvL 4.2
+    "linalg.det": _of_matrix(lambda m, n: 2 * n**3 / 3),  # LU, GvL 3.2
+    "linalg.slogdet": _of_matrix(lambda m, n: 2 * n**3 / 3),
+    "linalg.inv": _of_matrix(lambda m, n: 2 * n**3),  # LAPACK: getrf and getri
+    "linalg.solve": _solve,
+    "linalg.qr": _of_matrix(lambda m, n: 2 * (2 * m * n**2 - 2 * n**3 / 3)),  # Householder, GvL 5.2, and as much for Q
+    "linalg.eigh": _of_matrix(lambda m, n: 9 * n**3),  # GvL 8.3: symmetric QR with vectors
+    "linalg.eigvalsh": _of_matrix(lambda m, n: 4 * n**3 / 3),
+    "linalg.svd": _of_matrix(lambda m, n: 6 * m * n**2 + 20 * n**3),  # GvL 8.6: R-SVD, thin
+    "linalg.svdvals": _of_matrix(lambda m, n: 2 * m * n**2 + 2 * n**3),
+    "linalg.pinv": _of_matrix(lambda m, n: 6 * m * n**2 + 20 * n**3 + 2 * m * n**2),
+    "linalg.matrix_power": _power,
+    **{f"fft.{name}": _transform(name) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft")},
+}
+
+
+def known(name: str) -> bool:
+    """Whether there is anything to count for the operation `name`."""
+    return name in ELEMENTWISE or name in RULES
+
+
+def count(name: str, given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...], complex_: bool) -> int:
+    """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and of its results. 0 if not known."""
+    if name in ELEMENTWISE:
+        return math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1) if outs else 0
+    rule = RULES.get(name)
+    if rule is None or not outs:
+        return 0
+    try:
+        found = rule(given, shapes, outs)
+    except (IndexError, KeyError, TypeError, ValueError):  # arguments that the operation has refused
+        return 0
+    return round(found * (4 if complex_ and not name.startswith("fft.") else 1))

@@ -1,0 +1,347 @@
+"""What a profiler notes while it runs, and the events that are made of it afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+from ..backends import discovery
+from ..engine import graph
+from ..engine.element import Host, host_of
+from ..engine.graph import AccumulateGrad
+from ..engine.level import Layer
+from ..engine.profiling import BACKWARD, FORWARD, LABEL, Call, Frame, Label, Watcher
+from ..errors import BackendError
+from ..registry import Op
+from . import profiler_flops
+from .profiler_memory import Memory, arrays
+from .profiler_util import EventList, FunctionEvent
+
+MEMORY_EVENT_NAME = "[memory]"
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def times_devices(use_device: str) -> bool:
+    """Whether there is what `use_device` names: a kind of device ("cuda") of a library in use, or a library that tells time ("jax")."""
+    if use_device in discovery.names():
+        with contextlib.suppress(BackendError):  # then it is not there
+            discovery.get(use_device)
+    for backend in discovery.loaded():
+        if "mark" in backend.kernels and use_device in (backend.name, backend.kernel("accelerator")(backend.namespace, None)):
+            return True
+    return False
+
+
+class Detail:
+    """What is noted of a call beside its times, where that is asked for."""
+
+    __slots__ = ("dtypes", "flops", "host", "marks", "shapes", "stack", "structured")
+
+    def __init__(self) -> None:
+        self.shapes: list[Any] | None = None
+        self.structured: list[Any] | None = None
+        self.dtypes: list[Any] | None = None
+        self.stack: list[str] | None = None
+        self.marks: tuple[Any, Any] | None = None
+        self.flops: Any = 0  # of a node: how often as many as the operation that made it
+        self.host: Host | None = None
+
+
+class Recorder(Watcher):
+    """Notes every call as a tuple (see Watcher), with a Detail if anything but times is wanted."""
+
+    def __init__(self, shapes: bool, flops: bool, memory: bool, stack: bool, use_device: str | None) -> None:
+        self.shapes, self.flops, self.stack, self.use_device = shapes, flops, stack, use_device
+        self.memory = Memory() if memory else None
+        self.calls: list[tuple[Any, ...]] = []
+        self.labels: list[Label] = []
+        self.untimed: set[str] = set()
+        self.began_with = graph.tick()
+        self.start = perf_counter_ns()
+        self.end_time: int | None = None
+        if not (shapes or flops or memory or stack or use_device):
+            self.add = self.calls.append
+
+    def close(self) -> None:
+        """Note nothing any more, whatever still runs elsewhere."""
+        self.end_time = perf_counter_ns()
+        self.calls, self.labels = list(self.calls), list(self.labels)
+        if self.memory is not None:
+            self.memory.closed = True
+
+    def begin(self, call: Call, frame: Frame) -> Any:
+        if self.add is not None:
+            return perf_counter_ns(), None
+        detail = Detail()
+        if self.memory is not None:
+            self.memory.known((call.args, call.kwargs))
+        if self.shapes:
+            describe(call, detail)
+        if self.stack:
+            detail.stack = source()
+        if self.use_device is not None:
+            self._mark(call, detail, (call.args, call.kwargs))
+        return perf_counter_ns(), detail
+
+    def end(self, token: Any, call: Call, frame: Frame) -> None:
+        end = perf_counter_ns()
+        result = call.result
+        if result is NotImplemented:
+            return
+        start, detail = token
+        failed = isinstance(result, BaseException)
+        if detail is not None and not failed:
+            if detail.host is not None:
+                self._mark(call, detail, result if call.of is None else call.of)
+                end = perf_counter_ns()
+            if self.memory is not None:
+                self.memory.see(call.node.cell.grad if type(call.node) is AccumulateGrad else result, end)
+            if self.flops:
+                detail.flops = wanted_gradients(call.node) if call.node is not None else flops(call, result)
+        what = call.op if call.op is not None and call.op.name == call.name else call.name
+        self.calls.append((what, start, end, frame, threading.get_ident(), -1 if failed and call.node is None else call.seq,
+                           FORWARD if call.node is None else BACKWARD, detail))
+
+    def enter(self, label: Label) -> None:
+        self.labels.append(label)
+
+    def _mark(self, call: Call, detail: Detail, value: Any) -> None:
+        """Note the moment on the device of an array. What a library at once computes, or only plans, has none."""
+        x = next(iter(arrays(value)), None)
+        if x is None:
+            return
+        host = host_of(x)
+        if host is None:
+            return
+        kernel = host.backend.kernel
+        if "mark" not in host.backend.kernels:
+            self.untimed.add(host.name)
+            return
+        if self.use_device not in (host.name, kernel("accelerator")(host.xp, x)):
+            return
+        moment = kernel("mark")(host.xp, x)
+        if moment is not None:
+            detail.marks = (moment if detail.host is None else detail.marks and detail.marks[0], moment)
+            detail.host = host
+
+
+def source() -> list[str]:
+    """The lines of the program that lead here, innermost first, without our own."""
+    frame: Any = sys._getframe(2)
+    found = []
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith((_PACKAGE, "<multigrad", "<pullback")):
+            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+@cache
+def _defaults(op: Op) -> dict[str, Any]:
+    return {name: p.default if p.default is not p.empty else None for name, p in op.signature.parameters.items()}
+
+
+def given(call: Call) -> dict[str, Any]:
+    """The arguments of an operation by their names, defaults included."""
+    assert call.op is not None
+    values, order, args = _defaults(call.op).copy(), call.order, call.args
+    if len(args) > len(order) or (order and args and call.op.roles[order[0]] == "arrays" and type(args[0]) not in (list, tuple)):  # *arrays
+        values[order[0]] = args
+    else:
+        values.update(zip(order, args, strict=False))
+    if call.kwargs:
+        values.update(call.kwargs)
+    return values
+
+
+PLAIN = frozenset({bool, int, float, complex, str, type(None), slice, type(Ellipsis)})
+
+
+def describe(call: Call, detail: Detail) -> None:
+    """Note shapes and dtypes of the arguments, in their order: [] for what is no array."""
+    values = (*call.args, *call.kwargs.values()) if call.op is None else tuple(given(call).values())
+    shapes: list[Any] = []
+    structured: list[Any] = []
+    dtypes: list[Any] = []
+    for x in values:
+        kind = type(x)
+        if kind in PLAIN:
+            shape, dtype = [], "Scalar" if isinstance(x, (int, float, complex)) else ""
+        elif kind is tuple or kind is list:
+            shape, dtype = [list(v.shape) for v in x if is_array(v)], ""
+        elif is_array(x):
+            shape, dtype = list(x.shape), x.dtype
+        else:
+            shape, dtype = [], ""
+        structured.append(shape)
+        shapes.append([] if kind is tuple or kind is list else shape)
+        dtypes.append(dtype)
+    detail.shapes, detail.structured, detail.dtypes = shapes, structured, dtypes
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, Layer) or (type(x) not in PLAIN and host_of(x) is not None)
+
+
+def flops(call: Call, result: Any) -> int:
+    """The floating point operations of a call, by the shapes."""
+    if call.op is None or not profiler_flops.known(call.op.name):
+        return 0
+    values = given(call)
+    shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}
+    outs = tuple(tuple(x.shape) for x in (result if isinstance(result, (tuple, list)) else (result,)) if is_array(x))
+    inner = next((x for v in values.values() for x in arrays(v)), None)
+    host = None if inner is None else host_of(inner)
+    complex_ = host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
+    return profiler_flops.count(call.op.name, values, shapes, outs, complex_)
+
+
+@cache
+def _multiplied(op: Op) -> bool:
+    return op.kind == "multilinear"
+
+
+def wanted_gradients(node: Any) -> int:
+    """The gradient by one factor of a product takes as many operations as the product. Of other nodes nothing is known."""
+    rule = getattr(node, "rule", None)
+    return sum(1 for need in rule.needs if need) if rule is not None and _multiplied(rule.op) else 0
+
+
+# ----- Events -----
+
+
+def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
+    """The events of what was noted, in the order in which they began, each inside of the one around it."""
+    labels = {label: _labelled(recorder, i, label) for i, label in enumerate(recorder.labels)}
+    deadline = None if timeout_s is None else perf_counter_ns() + int(timeout_s * 1e9)
+    events: list[FunctionEvent] = list(labels.values())
+    inside = {id(labels[label]): label.outer for label in labels}
+    details: dict[int, Detail] = {}
+    for call in recorder.calls:
+        if deadline is not None and perf_counter_ns() >= deadline:
+            break
+        event = _called(recorder, len(events), call)
+        events.append(event)
+        inside[id(event)] = call[3].label
+        if call[7] is not None:
+            details[id(event)] = call[7]
+
+    def parent(event: FunctionEvent) -> FunctionEvent | None:
+        return labels.get(inside.get(id(event)))  # type: ignore[arg-type]
+
+    events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    for number, event in enumerate(events):
+        event.id = number
+    _link(events, recorder.began_with)
+    notes, footer, counters = [], [], []
+    if recorder.untimed:
+        notes.append(f"Device time: not measured for {', '.join(sorted(recorder.untimed))}, which has no clock of its own: what is computed at once "
+                     "took the time of the CPU, what is computed later is not in this table")
+    _measure_devices(events, details)
+    if recorder.memory is not None:
+        events += _remember(recorder, events)
+        events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+        line = [((time - recorder.start) / 1000, host, device) for time, host, device in recorder.memory.timeline()]
+        counters = line
+        footer.append(f"Memory: {_amounts(line, -1)} at the end, {_amounts(line, None)} at the peak")
+    found = EventList(events, use_device=recorder.use_device, profile_memory=recorder.memory is not None, with_flops=recorder.flops,
+                      notes=notes, footer=footer, counters=counters)
+    found._build_tree(parent)
+    return found
+
+
+def _amounts(line: Sequence[tuple[float, int, int]], which: int | None) -> str:
+    from .profiler_table import format_memory
+
+    host, device = (0, 0) if not line else line[-1][1:] if which is not None else (max(x[1] for x in line), max(x[2] for x in line))
+    return format_memory(host) + (f" and {format_memory(device)} on devices" if any(x[2] for x in line) else "")
+
+
+def _us(recorder: Recorder, time: int) -> float:
+    return (time - recorder.start) / 1000
+
+
+def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
+    end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
+    return FunctionEvent(number, label.name, label.thread, _us(recorder, label.start), _us(recorder, end), scope=LABEL, is_user_annotation=True,
+                         use_device=recorder.use_device, is_async=label.end_thread != label.thread, lane=label.task,
+                         concrete_inputs=None if label.args is None else [label.args])
+
+
+def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionEvent:
+    what, start, end, _, thread, seq, scope, detail = call
+    name = what if isinstance(what, str) else what.name if scope == FORWARD else graph.backward_name(what.name)
+    event = FunctionEvent(number, name, thread, _us(recorder, start), _us(recorder, end), sequence_nr=seq, scope=scope,
+                          use_device=recorder.use_device)
+    if detail is not None:
+        event.input_shapes = detail.shapes or []
+        event.structured_input_shapes = detail.structured
+        event.input_dtypes = None if detail.dtypes is None else [str(dtype) for dtype in detail.dtypes]
+        event.stack = detail.stack or []
+        event.flops = detail.flops
+    return event
+
+
+def _link(events: Sequence[FunctionEvent], first: int) -> None:
+    """A number belongs to the operation that made the node, and those around it; not to what returned its argument, say."""
+    made: dict[int, FunctionEvent] = {}
+    for event in events:
+        if event.scope == FORWARD and event.sequence_nr >= 0:
+            if event.sequence_nr < first:
+                event.sequence_nr = -1
+                continue
+            known = made.get(event.sequence_nr)
+            if known is None or event.time_range.end <= known.time_range.end:
+                made[event.sequence_nr] = event
+    for event in events:
+        maker = made.get(event.sequence_nr)
+        if event.scope == BACKWARD:
+            event.fwd_thread = None if maker is None else maker.thread
+            event.flops *= 0 if maker is None else maker.flops
+        elif maker is not None and event.time_range.start > maker.time_range.end:
+            event.sequence_nr = -1
+
+
+def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:
+    for event in events:
+        detail = details.get(id(event))
+        if detail is not None and detail.host is not None and detail.marks is not None and detail.marks[0] is not None:
+            us = detail.host.backend.kernel("elapsed")(detail.host.xp, *detail.marks)
+            if us > 0:
+                event.append_kernel(event.name, 0, us)
+
+
+def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
+    """Count what was allocated and freed in the events during which that happened. Events of their own for what lies outside of all."""
+    assert recorder.memory is not None
+    by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
+    for event in events:
+        by_thread[event.thread].append(event)
+    places = dict.fromkeys(by_thread, 0)
+    running: dict[int, list[FunctionEvent]] = defaultdict(list)
+    outside = []
+    for record in sorted(recorder.memory.records, key=lambda r: r.time):  # one sweep over both
+        us, thread = _us(recorder, record.time), record.thread
+        some, i = by_thread.get(thread, []), places.get(thread, 0)
+        while i < len(some) and some[i].time_range.start < us:
+            running[thread].append(some[i])
+            i += 1
+        places[thread] = i
+        around = running[thread] = [e for e in running[thread] if e.time_range.end >= us]
+        if not around:
+            around = [FunctionEvent(0, MEMORY_EVENT_NAME, thread, us, us, use_device=recorder.use_device)]
+            outside += around
+        field = "cpu_memory_usage" if record.device is None else "device_memory_usage"
+        for event in around:
+            setattr(event, field, getattr(event, field) + record.nbytes)
+    return outside
+
+

@@ -1,0 +1,101 @@
+"""What the profiler writes for other programs: the trace event format of chrome://tracing and Perfetto, and stacks for flame graphs.
+
+The format: "Trace Event Format", https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Google, 2016). Calls are
+complete events ("X"), what links an operation and its node a flow ("s" and "f"), memory a counter ("C"), names of threads metadata ("M").
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..engine.profiling import BACKWARD, FORWARD
+
+FLOW = "fwdbwd"
+
+
+def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The events of a trace: every call, and arrows from the operations to their nodes. Times are microseconds."""
+    pid = os.getpid()
+    rows = _rows(events)
+    yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "multigrad"}}
+    for number, name in rows.values():
+        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": number, "args": {"name": name}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": number, "args": {"sort_index": number}}
+    made = {}
+    for event in events:
+        if event.scope == FORWARD and event.sequence_nr >= 0:
+            made[event.sequence_nr] = event  # the innermost, which is the last to begin
+    arrows = 0
+    for event in events:
+        times = event.time_range
+        place = {"pid": pid, "tid": rows[event.thread, event.lane][0]}
+        yield {"ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op", "name": event.trace_name, **place,
+               "ts": times.start, "dur": max(times.elapsed_us(), 0), "args": _arguments(event)}
+        origin = made.get(event.sequence_nr) if event.scope == BACKWARD else None
+        if origin is not None:
+            arrows += 1
+            yield {"ph": "s", "cat": FLOW, "name": FLOW, "id": arrows, "pid": pid, "tid": rows[origin.thread, origin.lane][0],
+                   "ts": origin.time_range.start}
+            yield {"ph": "f", "bp": "e", "cat": FLOW, "name": FLOW, "id": arrows, **place, "ts": times.start}
+    for us, host, device in getattr(events, "_counters", ()):
+        yield {"ph": "C", "name": "memory", "pid": pid, "tid": 0, "ts": us, "args": {"host bytes": host, "device bytes": device}}
+
+
+def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
+    """A small number and a name for each thread, and for each task whose labels overlap with those of others."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    rows: dict[tuple[int, int], tuple[int, str]] = {}
+    for event in events:
+        key = event.thread, event.lane
+        if key not in rows:
+            number = len(rows) + 1
+            name = names.get(event.thread, f"thread {number}")
+            rows[key] = number, name if not event.lane else f"{name}, task {event.lane}"
+    return rows
+
+
+def _arguments(event: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"Event": event.id}
+    if event.sequence_nr >= 0:
+        found["Sequence number"] = event.sequence_nr
+    if event.scope == BACKWARD and event.fwd_thread is not None:
+        found["Fwd thread id"] = event.fwd_thread
+    if event.input_shapes:
+        found["Input Dims"] = event.structured_input_shapes or event.input_shapes
+    if event.input_dtypes:
+        found["Input type"] = event.input_dtypes
+    if event.stack:
+        found["Call stack"] = ";".join(reversed(event.stack))
+    if event.flops:
+        found["Flops"] = event.flops
+    if event.cpu_memory_usage or event.device_memory_usage:
+        found["Bytes"] = event.cpu_memory_usage + event.device_memory_usage
+    if event.kernels:
+        found["Device time (us)"] = sum(kernel.duration for kernel in event.kernels)
+    return found
+
+
+def write(path: Any, events: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> None:
+    """Write a JSON array of events, or an object with `head` and the events in "traceEvents"."""
+    with Path(path).open("w", encoding="utf-8") as file:
+        if head is not None:
+            file.write(json.dumps(head)[:-1] + ', "traceEvents": ')
+        file.write("[")
+        for i, event in enumerate(events):
+            file.write((",\n" if i else "\n") + json.dumps(event))
+        file.write("\n]" + ("}\n" if head is not None else "\n"))
+
+
+def write_stacks(path: Any, events: Iterable[Any], metric: str) -> None:
+    """Write `outermost;...;innermost microseconds` for each event that has a stack: what flamegraph.pl and speedscope read."""
+    table = str.maketrans(" ;\t\n", "____")
+    with Path(path).open("w", encoding="utf-8") as file:
+        for event in events:
+            value = int(getattr(event, metric))
+            if event.stack and value > 0:
+                file.write(";".join(entry.translate(table) for entry in reversed(event.stack)) + f" {value}\n")
