@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from . import inspection, methods, registry
@@ -223,18 +225,26 @@ def _unwrapped(x: Any) -> Any:
 
 
 _loaded = False
+_loading = threading.RLock()
+_begun = False
 
 
 def load() -> None:
     """Fill the table of operations, once: the standard's, then those of plugins."""
-    global _loaded
+    global _begun, _loaded
     if _loaded:
         return
-    _loaded = True
-    from . import ops
+    import_module("multigrad.ops")  # not with the lock held: somebody who imports it may wait for that
+    with _loading:
+        if not _begun:  # a plugin may ask again, meanwhile; other threads wait until all is there
+            _begun = True
+            _fill()
+            _loaded = True
+
+
+def _fill() -> None:
     from .backends import discovery
 
-    assert ops
     convert.declare()
     for op in list(OPS.values()):
         methods.install(op)

@@ -68,6 +68,7 @@ _DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32
 _known: dict[str, Known] = {}
 _lock = threading.RLock()
 _discovered = False
+_adding = False
 
 # What is exactly of these types is no array, whoever asks; other misses are not kept, since the library may come later.
 _by_type: dict[type, Backend | None] = dict.fromkeys((bool, int, float, complex, str, type(None), list, tuple, dict, slice))
@@ -127,7 +128,7 @@ def register(item: BackendSpec | Backend) -> None:
 
 def loaded() -> list[Backend]:
     """The backends in use so far."""
-    return [entry.backend for entry in _known.values() if entry.backend is not None]
+    return [entry.backend for entry in list(_known.values()) if entry.backend is not None]
 
 
 def names() -> list[str]:
@@ -203,16 +204,20 @@ def _overwritten(distribution: str) -> str | None:
 
 
 def _all() -> dict[str, Known]:
-    global _discovered
+    global _adding, _discovered
     if not _discovered:
         from . import hooks
 
         plugins = hooks.plugins()
         with _lock:
-            if not _discovered:
-                _discovered = True
-                for plugin in plugins:
-                    _add(plugin)
+            if not _discovered and not _adding:  # a plugin's hook may ask again; other threads wait until all are there
+                _adding = True
+                try:
+                    for plugin in plugins:
+                        _add(plugin)
+                    _discovered = True
+                finally:
+                    _adding = False
     return _known
 
 
@@ -309,7 +314,7 @@ def _owner(t: type, entry: Known) -> str | None:
 def _look_up(x: Any) -> Backend | None:
     """Find the backend of an array of a type not seen before, and remember it by that type."""
     cls = type(x)
-    for t, name in _refused.items():
+    for t, name in list(_refused.items()):
         if isinstance(x, t):
             raise BackendError(f"arrays of type {cls.__module__}.{cls.__qualname__} do not follow the Array API standard "
                                f"and are refused by the backend {name!r}: convert it to a plain array first.")
@@ -332,7 +337,8 @@ def _look_up(x: Any) -> Backend | None:
             continue
         if isinstance(x, backend.array_types):
             return _look_up(x)
-    return None
+    # Another thread may have taken a backend into use since this one looked.
+    return next((_remember(cls, b) for b in loaded() if isinstance(x, b.array_types)), None)
 
 
 def _remember(cls: type, backend: Backend) -> Backend:

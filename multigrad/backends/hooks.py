@@ -93,6 +93,7 @@ _plugins: list[Plugin] = []
 _registered: list[Plugin] = []
 _found = False
 _operations_loaded = False
+_declaring = False
 
 
 def manager() -> pluggy.PluginManager:
@@ -235,10 +236,18 @@ def load_operations() -> None:
 
 
 def _declare(found: list[Plugin]) -> None:
-    global _operations_loaded
-    if _operations_loaded:
+    global _declaring, _operations_loaded
+    if _operations_loaded or _declaring:  # a plugin's hook may call multigrad, which asks again; other threads wait for the lock
         return
-    _operations_loaded = True  # set first: a plugin's hook may call multigrad, which asks again
+    _declaring = True
+    try:
+        _declare_all(found)
+        _operations_loaded = True
+    finally:
+        _declaring = False
+
+
+def _declare_all(found: list[Plugin]) -> None:
     for plugin in found:
         before, failed = dict(registry.OPS), plugin.error
         for op in items_of(plugin, "multigrad_operations", registry.Op):

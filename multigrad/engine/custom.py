@@ -27,7 +27,7 @@ from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, describe, edge, extra, modified, tick
 from .inplace import written
-from .level import Layer, Run
+from .level import Layer, Run, Switch
 from .rules import Pullback, conform_gradient
 from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
@@ -475,7 +475,7 @@ def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
 
 
 @contextmanager
-def switched_off(*modes: ContextVar[bool]) -> Iterator[None]:
+def switched_off(*modes: ContextVar[bool] | Switch) -> Iterator[None]:
     """Switch these grad modes off for a while."""
     before = [(mode, mode.get()) for mode in modes]
     for mode in modes:
@@ -487,7 +487,7 @@ def switched_off(*modes: ContextVar[bool]) -> Iterator[None]:
             mode.set(value)
 
 
-def mode_in_backward(run: Run | None, level: int) -> ContextVar[bool]:
+def mode_in_backward(run: Run | None, level: int) -> ContextVar[bool] | Switch:
     """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
     if run is None:
         return grad_mode._base

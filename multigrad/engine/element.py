@@ -6,6 +6,7 @@ Element share library, dtype and realness, so the hot path tests all three with 
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from ..backends.raw import RawNamespace
@@ -30,6 +31,9 @@ make_bound: Callable[[Host], Any] = _not_yet
 
 on_first_use: Callable[[], None] = _not_yet
 """Fills the table of operations before the first backend is used; set by namespace.py."""
+
+
+_making = threading.RLock()
 
 
 class Host:
@@ -64,14 +68,16 @@ class Host:
     def bound(self) -> Any:
         """The differentiable namespace of this backend."""
         if self._bound is None:
-            self._bound = make_bound(self)
+            with _making:
+                if self._bound is None:
+                    self._bound = make_bound(self)
         return self._bound
 
     def element(self, dtype: Any) -> Element:
         """The Element of a dtype of this library."""
         found = self.elements.get(dtype)
         if found is None:
-            found = self.elements[dtype] = Element(self, dtype)
+            found = self.elements.setdefault(dtype, Element(self, dtype))
         return found
 
     def __repr__(self) -> str:

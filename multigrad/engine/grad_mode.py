@@ -22,7 +22,7 @@ recording = _base.get
 """Whether the base level records: what the hot path asks."""
 
 
-def _variable() -> ContextVar[bool]:
+def _variable() -> ContextVar[bool] | level.Switch:
     run = level.running()
     return _base if run is None else run.grad_mode
 
@@ -49,7 +49,7 @@ class _Mode:
         return callable(argument)
 
     def __init__(self) -> None:
-        self._outer: list[tuple[ContextVar[bool], bool]] = []
+        self._outer: list[tuple[ContextVar[bool] | level.Switch, bool]] = []
 
     def __enter__(self) -> None:
         variable = _variable()

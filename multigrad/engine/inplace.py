@@ -129,7 +129,8 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     if isinstance(result, LayeredTensor):
         result = peeled(result, t._level)
     if not isinstance(result, Tensor) or result._level != t._level:
-        raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it")
+        raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it, nor into what is "
+                            "computed from such arrays alone. Write into one that is made inside, as by zeros(), or choose with where().")
     if tuple(result.shape) != tuple(t.shape):
         raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if recording:

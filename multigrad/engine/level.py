@@ -49,6 +49,26 @@ def innermost(x: Any) -> Any:
     return x
 
 
+class Switch:
+    """A grad mode of one transformation, right per thread and per asyncio task, as a ContextVar is: on, unless it was switched off.
+
+    There is one ContextVar for all of them, of those that are off: one for each would stay in the context for good.
+    """
+
+    __slots__ = ()
+
+    def get(self) -> bool:
+        return self not in _off.get()
+
+    def set(self, on: bool) -> None:
+        off = _off.get()
+        if bool(on) is (self in off):
+            _off.set(off - {self} if on else off | {self})
+
+
+_off: ContextVar[frozenset[Switch]] = ContextVar("multigrad.grad_modes_off", default=frozenset())
+
+
 class Run:
     """One transformation that is running, or has run.
 
@@ -65,14 +85,15 @@ class Run:
         self.name = name
         self.outer = _running.get()
         self.number = next(_numbers)
-        self.grad_mode: ContextVar[bool] = ContextVar(f"multigrad.grad_mode.{self.number}", default=True)
-        self.inner: ContextVar[bool] = ContextVar(f"multigrad.inner.{self.number}", default=True)
+        self.grad_mode = Switch()
+        self.inner = Switch()
         self.finished = False
         self.randomness: str | None = None
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
-        return self.grad_mode.get() and (level == self.own_level or self.inner.get())
+        off = _off.get()
+        return not off or (self.grad_mode not in off and (level == self.own_level or self.inner not in off))
 
     @property
     def own_level(self) -> int:
@@ -143,6 +164,7 @@ def transformation(name: str) -> Iterator[Run]:
         yield run
     finally:
         _running.reset(token)
+        run.grad_mode.set(True)  # whatever the body has left behind
         run.finished = True
 
 

@@ -142,7 +142,7 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
         output, aux = output
-    for t in tree.leaves(aux):
+    for t in tree.leaves([output, aux]):
         if isinstance(t, Layer):
             t._check()
     return tree.replaced(lambda t: _peeled(t, run), output), aux

@@ -19,7 +19,7 @@ from ..engine import grad_mode
 from ..engine.custom import BackwardCFunction, FunctionCtx
 from ..engine.dispatch import is_array, recording_at
 from ..engine.element import Element
-from ..engine.level import Layer, innermost
+from ..engine.level import Layer, Switch, innermost
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
@@ -368,7 +368,7 @@ def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) ->
 
 
 @contextmanager
-def _switched(modes: Sequence[tuple[ContextVar[bool], bool]]) -> Iterator[None]:
+def _switched(modes: Sequence[tuple[ContextVar[bool] | Switch, bool]]) -> Iterator[None]:
     before = [(mode, mode.get()) for mode, _ in modes]
     for mode, value in modes:
         mode.set(value)

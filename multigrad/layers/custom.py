@@ -78,9 +78,11 @@ def require_setup(cls: Any) -> None:
 
 
 def replaced(value: Any, known: dict[int, Any]) -> Any:
-    """`value`, an array or a list or tuple, with others in the place of known arrays, by their id."""
+    """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays, by their id."""
     if type(value) is tuple or type(value) is list:
         return type(value)(replaced(x, known) for x in value)
+    if type(value) is dict:
+        return {key: replaced(x, known) for key, x in value.items()}
     return known.get(id(value), value) if is_array(value) else value
 
 

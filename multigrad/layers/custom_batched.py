@@ -195,6 +195,7 @@ def _by_generated(cls: Any, flat: Sequence[Any], names: tuple[str, ...], top: Ba
     lifted = [batch(strip(x), top._run) if is_array(x) else x for x in results]
     known = {id(a): b for a, b in zip((*call.layers, *call.returned), (*flat, *lifted), strict=True) if is_array(a)}
     state = {name: replaced(value, known) for name, value in call.state.items()}
+    call.returned, call.state = (), {}  # the node keeps the call, and what was returned has that node
     return (same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]), tuple(lifted), state
 
 
@@ -261,7 +262,10 @@ def _keep(ctx: Any, own: BatchCtx, call: Call, known: dict[int, Any]) -> None:
 
 
 def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
-    """A value, or a tuple or list of them, one layer further in, and what of it is a batch: a bool, or a list of these."""
+    """A value, or a tuple, list or dictionary of them, one layer further in, and what of it is a batch: a bool, or a list of these."""
+    if type(x) is dict:
+        parts, flags = _apart(list(x.values()), run, known)
+        return dict(zip(x, parts, strict=True)), flags
     if type(x) is tuple or type(x) is list:
         pairs = [_apart(v, run, known) for v in x]
         return type(x)(v for v, _ in pairs), [flag for _, flag in pairs]
@@ -273,6 +277,8 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
 def _together(x: Any, flags: Any, run: Run) -> Any:
     """The inverse of `_apart`, for batches of a transformation that runs now."""
     if type(flags) is list:
+        if type(x) is dict:
+            return dict(zip(x, _together(list(x.values()), flags, run), strict=True))
         return type(x)(_together(v, flag, run) for v, flag in zip(x, flags, strict=True))
     return batch(strip(x), run) if flags else x
 

@@ -118,7 +118,8 @@ class Immutable(Leaving):
         """The value as a layer of this level."""
         value = peeled(value, self._level)
         if getattr(value, "_level", 0) > self._level:
-            raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it")
+            raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it, nor into what is "
+                                "computed from such arrays alone. Write into one that is made inside, as by zeros(), or choose with where().")
         return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
 
     def _write(self, value: Any, name: str) -> None:
