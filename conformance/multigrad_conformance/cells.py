@@ -212,4 +212,4 @@ def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bo
             values[name] = form(values[name])
             form = others
     positional = [values.pop(n) for n, p in op.signature.parameters.items() if p.kind is not p.KEYWORD_ONLY]
-    return Sample(label, *positional, short=short, differentiable=sample.differentiable, tolerance=sample.tolerance, **values)
+    return Sample(label, *positional, short=short, differentiable=sample.differentiable, tolerance=sample.tolerance, values=sample.values, **values)
