@@ -14,7 +14,7 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -474,12 +474,17 @@ def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
 
 
-@contextmanager
-def switched_off(*modes: ContextVar[bool] | Switch) -> Iterator[None]:
+def switched_off(*modes: ContextVar[bool] | Switch) -> AbstractContextManager[None]:
     """Switch these grad modes off for a while."""
-    before = [(mode, mode.get()) for mode in modes]
-    for mode in modes:
-        mode.set(False)
+    return switched([(mode, False) for mode in modes])
+
+
+@contextmanager
+def switched(modes: Sequence[tuple[ContextVar[bool] | Switch, bool]]) -> Iterator[None]:
+    """Give these grad modes the values beside them for a while."""
+    before = [(mode, mode.get()) for mode, _ in modes]
+    for mode, value in modes:
+        mode.set(value)
     try:
         yield
     finally:

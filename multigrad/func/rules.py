@@ -11,15 +11,13 @@ Once, on the innermost values, and with the user's rule asked at every level of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from ..engine import grad_mode
-from ..engine.custom import BackwardCFunction, FunctionCtx
+from ..engine.custom import BackwardCFunction, FunctionCtx, switched
 from ..engine.dispatch import is_array, recording_at
 from ..engine.element import Element
-from ..engine.level import Layer, Switch, innermost
+from ..engine.level import Layer, innermost
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
@@ -98,7 +96,7 @@ class Call:
 
     def call(self, function: Function, leaves: Sequence[Any]) -> Any:
         """Call the function on values without a history, so that one that comes out of it can only be captured."""
-        with _switched(self.modes):
+        with switched(self.modes):
             output = function(*self.args(leaves))
             self.refuse_captured(output)
         return output
@@ -365,15 +363,3 @@ def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) ->
         x = known.get(id(x), x)
         found.append(x.detach() if isinstance(x, Layer) and any(x is y for y in found) else x)  # type: ignore[attr-defined]
     return found
-
-
-@contextmanager
-def _switched(modes: Sequence[tuple[ContextVar[bool] | Switch, bool]]) -> Iterator[None]:
-    before = [(mode, mode.get()) for mode, _ in modes]
-    for mode, value in modes:
-        mode.set(value)
-    try:
-        yield
-    finally:
-        for mode, value in before:
-            mode.set(value)

@@ -27,8 +27,6 @@ from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch
 from .immutable import Immutable, tie
 
-_new = object.__new__
-
 
 class Batched(Immutable):
     """The examples of a batch, as one of them. Made by `multigrad.func.vmap`.
@@ -42,13 +40,7 @@ class Batched(Immutable):
 
     @classmethod
     def _make(cls, x: Any, run: Run, level: int) -> Batched:
-        b = _new(cls)
-        b._array = x
-        b._elem = element_of(x)
-        b._run = run
-        b._level = level
-        b._cell = []
-        b._born = b._how = None
+        b: Batched = cls._around(x, run, level)
         return b
 
     def _take(self, value: Any) -> None:

@@ -24,8 +24,6 @@ from ..errors import GradientError
 from ..registry import Op
 from .immutable import Immutable, tie
 
-_new = object.__new__
-
 
 class Dual(Immutable):
     """A primal with a tangent. Made by `multigrad.func.jvp` and its kin, and by `multigrad.autograd.forward_ad.make_dual`.
@@ -39,14 +37,8 @@ class Dual(Immutable):
 
     @classmethod
     def _make(cls, primal: Any, tangent: Any, run: Run, level: int) -> Dual:
-        x = _new(cls)
-        x._array = primal
+        x: Dual = cls._around(primal, run, level)
         x._tangent = tangent
-        x._elem = element_of(primal)
-        x._run = run
-        x._level = level
-        x._cell = []
-        x._born = x._how = None
         return x
 
     def _take(self, value: Any) -> None:

@@ -18,7 +18,7 @@ from ..engine.inplace import _cast as cast_to
 from ..engine.layout import memory, overlaps
 from ..engine.leaving import Leaving
 from ..engine.level import Run
-from ..engine.tensor import How, peeled
+from ..engine.tensor import How, element_of, peeled
 from ..engine.views import REFERS
 from ..errors import GradientError, LeakError
 from ..registry import OPS, Op
@@ -44,6 +44,18 @@ class Immutable(Leaving):
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError(f"a {type(self).__name__} is made by the transformation that it belongs to, not by calling the class")
+
+    @classmethod
+    def _around(cls, x: Any, run: Run, level: int) -> Any:
+        """A layer of this class around `x`, which is one layer further in."""
+        layer = object.__new__(cls)
+        layer._array = x
+        layer._elem = element_of(x)
+        layer._run = run
+        layer._level = level
+        layer._cell = []
+        layer._born = layer._how = None
+        return layer
 
     def _take(self, value: Any) -> None:
         """Take over the value of a layer of the same level."""
