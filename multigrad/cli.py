@@ -1,4 +1,4 @@
-"""The command line: `python -m multigrad backends | ops | conformance | breaks`, also installed as `multigrad`."""
+"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile`, also installed as `multigrad`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,15 @@ def _parser() -> argparse.ArgumentParser:
     breaks.add_argument("script", help="the path of the script")
     breaks.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
     breaks.set_defaults(run=_breaks)
+
+    profile = commands.add_parser("profile", help="run a script and write a page that tells where its time and memory went",
+                                  description="Run a script as Python does, under the profiler, and write one HTML page that needs nothing else: "
+                                              "time by operation, a flame chart, memory over time with what holds it, the graph. The exit "
+                                              "status is that of the script.")
+    profile.add_argument("--output", default="multigrad-profile.html", metavar="PATH.html", help="default: %(default)s")
+    profile.add_argument("script", help="the path of the script")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
+    profile.set_defaults(run=_profile)
     return parser
 
 
@@ -189,13 +198,34 @@ def _breaks(options: argparse.Namespace) -> int:
     return status
 
 
-def run_script(path: str, arguments: Sequence[str]) -> int:
-    """Run a script as `python path arguments` would, in this process. Returns its exit status; an error is shown as Python shows it."""
+def _profile(options: argparse.Namespace) -> int:
+    from .autograd import report
+
+    output = Path(options.output).absolute()  # the script may go elsewhere
+    if not Path(options.script).is_file():
+        print(f"no such file: {options.script}", file=sys.stderr)
+        return 2
+    if output.is_dir() or not output.parent.is_dir():
+        print(f"cannot write there: {output}", file=sys.stderr)
+        return 2
+    return report.run(options.script, options.arguments, output, run_script)
+
+
+def run_script(path: str, arguments: Sequence[str], ended: Callable[[], None] = lambda: None) -> int:
+    """Run a script as `python path arguments` would, in this process. Returns its exit status; an error is shown as Python shows it.
+
+    `ended` is called at its end, however it came, while what the script made is still there.
+    """
     argv, folders = sys.argv, sys.path[:]
     sys.argv = [path, *arguments]
     sys.path[0:1] = [str(Path(path).resolve().parent)]
     try:
-        runpy.run_path(path, run_name="__main__")
+        kept: Any = None
+        try:
+            kept = runpy.run_path(path, run_name="__main__")
+        finally:
+            ended()
+            del kept
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0

@@ -1,0 +1,262 @@
+"""The report of a run: one HTML page that tells where time and memory went, for `python -m multigrad profile script.py`."""
+
+from __future__ import annotations
+
+import linecache
+import platform
+import shlex
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..engine.profiling import BACKWARD, FORWARD
+from .drawing import STYLE, counted, size
+from .memory import MemoryReport, Share
+from .profiler import profile
+from .profiler_recorder import MEMORY_EVENT_NAME
+from .profiler_table import format_time
+from .profiler_trace import _rows
+from .profiler_util import EventList
+from .report_page import page
+from .report_watch import Held, Observer, Seen
+
+LOOK = 8
+"""The scope, in the page alone, of the moments in which the report itself looked at a graph."""
+POINTS = 20_000
+ROWS = 40
+
+
+class Run:
+    """A run of a script under the profiler.
+
+        run = Run("script.py", ["--epochs", "3"])
+        status = run.go(lambda ended: run_script("script.py", ["--epochs", "3"], ended))
+        run.write("report.html")
+
+    `go` gives a function that the script's runner calls when the script has ended, and while its arrays are still there.
+    """
+
+    def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
+        self.command = shlex.join([script, *arguments])
+        self.script = script
+        self.status = 0
+        self.when = datetime.now().astimezone()
+        self.profile = profile(record_shapes=True, profile_memory=True, with_stack=True)
+        self.observer = Observer()
+        self._open = False
+
+    def go(self, runner: Callable[[Callable[[], None]], int]) -> int:
+        """Run it. Returns, and keeps, the exit status."""
+        self.observer.open()  # before the profiler, which then stands closer to the calls, and does not measure what this takes
+        self.profile.__enter__()
+        self._open = True
+        try:
+            self.status = runner(self._ended)
+        finally:
+            self._ended()
+        return self.status
+
+    def _ended(self) -> None:
+        if self._open:
+            self._open = False
+            self.profile.__exit__(None, None, None)
+            self.observer.close()
+
+    @property
+    def html(self) -> str:
+        """The page."""
+        return page(Path(self.script).name, self.data(), _picture(self.observer.graph))
+
+    def write(self, path: Any) -> None:
+        """Write the page to a file."""
+        Path(path).write_text(self.html, encoding="utf-8", errors="backslashreplace")
+
+    def data(self) -> dict[str, Any]:
+        """What the page shows, as it is embedded in it. Times are nanoseconds."""
+        events = self.profile.function_events
+        recorder = self.profile._recorder
+        assert recorder is not None
+        start = recorder.start
+        end = max([self.observer.ended - start, *(round(1000 * e.time_range.end) for e in events)])
+        memory = _memory(self.observer, start)
+        seen = self.observer.graph
+        graph = "" if seen is None else f"{_which(seen, self.observer.passes)}: {seen.summary or seen.error}"
+        return {"summary": self._summary(events, memory, end), "notes": self._notes(events), "end": end, "averages": _averages(events),
+                "trace": _trace(events, self.observer, start), "memory": memory, "saved": _saved(self.observer.largest, self.observer.passes),
+                "tips": {} if seen is None else seen.tips, "graph": graph}
+
+    def _summary(self, events: EventList, memory: dict[str, Any], end: int) -> list[list[str]]:
+        calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
+        of = Counter(e.scope for e in calls)
+        busy: dict[bool, float] = defaultdict(float)
+        for e in calls:
+            if e.scope in (FORWARD, BACKWARD) and (e.cpu_parent is None or e.cpu_parent.scope not in (FORWARD, BACKWARD)):
+                busy[e.scope == BACKWARD] += e.cpu_time_total
+        looked = sum(e - s for s, e, _ in self.observer.looks) / 1000
+        return [["command", self.command], ["exit status", str(self.status)], ["run", format_time(end / 1000)],
+                ["forward", f"{format_time(busy[False])} in {counted(of[FORWARD], 'operation')}"],
+                ["backward", f"{format_time(busy[True])} in {counted(of[BACKWARD], 'node')}, {counted(self.observer.passes, 'pass', 'passes')}"],
+                ["peak of memory", size(memory["peak"][1])], ["looking at graphs", format_time(looked)],
+                ["when", self.when.strftime("%Y-%m-%d %H:%M:%S %z")], ["Python", f"{platform.python_version()} on {platform.system()}"]]
+
+    def _notes(self, events: EventList) -> list[str]:
+        found = []
+        if self.status:
+            found.append(f"The script ended with exit status {self.status}; the page tells what ran until then.")
+        if not len(events):
+            found.append("The script ran no operation of multigrad: there is nothing to show. Operations on raw arrays are not recorded, nor are "
+                         "those on threads that do not run in a copy of this context (contextvars.copy_context().run).")
+        if self.observer.later:
+            found.append(f"Times are those on the host: {', '.join(sorted(self.observer.later))} may compute after the call has returned.")
+        return found
+
+
+def _averages(events: EventList) -> list[list[Any]]:
+    """Name, scope, count, self time, total time, self memory of each operation."""
+    return [[a.key, a.scope, a.count, round(1000 * a.self_cpu_time_total), round(1000 * a.cpu_time_total),
+             a.self_cpu_memory_usage + a.self_device_memory_usage] for a in events.key_averages() if a.key != MEMORY_EVENT_NAME]
+
+
+# ----- The flame chart -----
+
+
+class _Table:
+    """Texts, or others, that are told once and then by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+
+    def __call__(self, x: Any) -> int:
+        return self.numbers.setdefault(x, len(self.numbers))
+
+
+def _trace(events: EventList, observer: Observer, start: int) -> dict[str, Any]:
+    """Columns, one entry an event, in the order in which they began. `line` and `shapes` are -1 where they are not known."""
+    names, lines, shapes = _Table(), _Table(), _Table()
+    fields: tuple[str, ...] = ("name", "start", "duration", "row", "depth", "scope", "line", "shapes", "sequence", "self", "bytes")
+    columns: dict[str, list[int]] = {f: [] for f in fields}
+    calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
+    rows = _rows(calls)
+    ends: dict[int, list[float]] = defaultdict(list)  # of each row, where what lies at each depth ends
+    depths: dict[int, tuple[int, int]] = {}
+    for e in calls:
+        row = rows[e.thread, e.lane][0] - 1
+        around, least = depths.get(id(e.cpu_parent), (-1, -1))
+        depth = _free(ends[row], least + 1 if around == row else 0, e.time_range)
+        depths[id(e)] = row, depth
+        text = str(e.structured_input_shapes or e.input_shapes) if e.input_shapes else ""
+        values = (names(e.name), round(1000 * e.time_range.start), round(1000 * e.cpu_time_total), row, depth, e.scope,
+                  lines(e.stack[0]) if e.stack else -1, shapes(text) if text else -1, e.sequence_nr, round(1000 * e.self_cpu_time_total),
+                  e.cpu_memory_usage + e.device_memory_usage)
+        for f, v in zip(fields, values, strict=True):
+            columns[f].append(v)
+    titles = [name for _, name in rows.values()]
+    places = {thread: number - 1 for (thread, lane), (number, _) in rows.items() if not lane}
+    looks = [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks]
+    return {"rows": titles, "names": list(names.numbers), "lines": [_line(x) for x in lines.numbers], "texts": list(shapes.numbers),
+            "looks": looks, **columns}
+
+
+def _free(ends: list[float], depth: int, times: Any) -> int:
+    """The first depth from `depth` on at which nothing lies any more: what overlaps (labels of tasks) is not drawn over each other."""
+    while depth < len(ends) and ends[depth] > times.start:
+        depth += 1
+    ends.extend([0.0] * (depth + 1 - len(ends)))
+    ends[depth] = times.end
+    return depth
+
+
+def _line(entry: str) -> str:
+    """`file(3): function` with the text of the line, if the file is there."""
+    file, _, rest = entry.rpartition("(")
+    number, _, function = rest.partition("): ")
+    text = linecache.getline(file, int(number)).strip()[:160] if number.isdigit() else ""
+    return f"{file}:{number} {function}" + (f"\n    {text}" if text else "")
+
+
+# ----- Memory -----
+
+
+def _memory(observer: Observer, start: int) -> dict[str, Any]:
+    """The line of bytes, its peak, and what is alive there and at the end."""
+    line = observer.timeline()
+    peak = max(line, key=lambda x: x[1], default=(start, 0, 0))
+    last = line[-1] if line else (start, 0, 0)
+    points = [[t - start, total, device] for t, total, device in _thinned(line)]
+    return {"points": points, "devices": any(x[2] for x in line), "peak": [peak[0] - start, peak[1]], "last": last[1],
+            "at_peak": _holders(observer.alive(peak[0])), "at_end": _holders(observer.alive(observer.ended))}
+
+
+def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Of many points, the highest and the lowest of each stretch."""
+    if len(line) <= POINTS:
+        return list(line)
+    step = -(-len(line) // (POINTS // 3))
+    kept: set[int] = set()
+    for i in range(0, len(line), step):
+        stretch = range(i, min(i + step, len(line)))
+        kept |= {max(stretch, key=lambda j: line[j][1]), min(stretch, key=lambda j: line[j][1]), stretch[-1]}
+    return [line[i] for i in sorted(kept)]
+
+
+def _holders(alive: Iterable[Held]) -> list[list[Any]]:
+    """Bytes, number, operation, array, line; the largest first, and the rest as one."""
+    found: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for h in alive:
+        shape = f"{h.shape} {h.dtype}" + (f" on {h.device}" if h.device else "")
+        entry = found[h.what, shape, str(h.site or "line not known")]
+        entry[0] += h.nbytes
+        entry[1] += 1
+    ranked = sorted(found.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    rest = [numbers for _, numbers in ranked[ROWS:]]
+    others = [[sum(n for n, _ in rest), sum(times for _, times in rest), "others", "", ""]] if rest else []
+    return [[*numbers, *key] for key, numbers in ranked[:ROWS]] + others
+
+
+def _which(seen: Seen, passes: int) -> str:
+    if not seen.number:
+        return "the last result with a history, at the end of the script (it ran no backward pass)"
+    return f"before pass {seen.number:,} of {passes:,}" + (f", {seen.site}" if seen.site else "")
+
+
+def _saved(seen: Seen | None, passes: int) -> dict[str, Any] | None:
+    """What the graph that kept most of those looked at kept for its pass."""
+    report: MemoryReport | None = None if seen is None else seen.report
+    if seen is None or report is None:
+        return None
+
+    def shares(found: Sequence[Share]) -> list[list[Any]]:
+        return [[s.nbytes, s.arrays, s.where if not s.where.startswith("not recorded") else "line not known"] for s in found[:ROWS]]
+
+    c = report.checkpointing
+    alike = Counter((k.nbytes, k.name, f"{k.shape} {k.dtype}", k.param or k.kind, ", ".join(dict.fromkeys(k.operations[:4])),
+                     str(k.site or "line not known")) for k in report.memories)
+    largest = [[n, times, *rest] for (n, *rest), times in sorted(alike.items(), key=lambda a: -a[0][0])[:ROWS]]
+    return {"which": _which(seen, passes), "total": report.total, "operations": report.operations, "intermediates": report.intermediates,
+            "constants": report.constants, "leaves": report.leaves, "packed": report.packed, "by_operation": shares(report.by_operation),
+            "by_line": shares(report.by_line), "largest": largest,
+            "checkpoint": f"With checkpoint in {counted(c.segments, 'segment')}, about {size(c.kept)} of {size(c.now)} in results would be kept."}
+
+
+def _picture(seen: Seen | None) -> tuple[str, float, float]:
+    """The graph as SVG, or a text that tells why there is none."""
+    if seen is None:
+        return "", 0, 0
+    return (f"{STYLE}<g id=\"graph-all\">{seen.drawing}</g>" if seen.drawing else "", seen.width, seen.height)
+
+
+def run(script: str, arguments: Sequence[str], output: Path, runner: Callable[..., int]) -> int:
+    """For the command line: run, write, tell where. Returns the exit status of the script."""
+    it = Run(script, arguments)
+    status = it.go(lambda ended: runner(script, arguments, ended))
+    sys.stdout.flush()
+    try:
+        it.write(output)
+    except OSError as error:
+        print(f"the report could not be written: {error}", file=sys.stderr)
+        return status or 2
+    print(f"report: {output}", file=sys.stderr)
+    return status

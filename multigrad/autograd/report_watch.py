@@ -1,0 +1,246 @@
+"""What the report of a run sees beside the profiler: which arrays live when, by operation and line, and the graph that a pass finds."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from ..engine import backward, gradients, profiling
+from ..engine.element import Host, host_of
+from ..engine.graph import AccumulateGrad, Node, Pick
+from ..engine.profiling import Call, Frame, Watcher
+from ..engine.tensor import Tensor, wrap_at
+from . import noting
+from .drawing import GraphPicture
+from .memory import MemoryReport
+from .noting import Note, Site, dtype_name, output_of, site, skipped
+from .profiler_memory import arrays
+from .vertices import collect
+
+SHARE, GRACE = 0.1, 200_000_000
+"""Graphs are looked at for at most this share of the time that has passed, and these nanoseconds."""
+BOXES = 60
+
+
+class Held:
+    """One memory, from when it was first seen until it was freed."""
+
+    __slots__ = ("device", "dtype", "freed", "nbytes", "shape", "site", "time", "what")
+
+    def __init__(self, what: str, where: Site | None, x: Any, nbytes: int, device: str | None, time: int) -> None:
+        self.what, self.site, self.nbytes, self.device, self.time = what, where, nbytes, device, time
+        self.shape, self.dtype = tuple(x.shape), dtype_name(x.dtype)
+        self.freed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A graph, as it was before a pass, or at the end of the program. `number`: of the pass, 0 at the end; `error`: why there is no more."""
+
+    number: int
+    site: Site | None
+    report: MemoryReport | None
+    summary: str
+    drawing: str
+    width: float
+    height: float
+    tips: dict[int, list[str]]
+    error: str = ""
+
+
+class Observer(Watcher):
+    """Watches while a script runs. `close` is called when the script has ended and still has its arrays."""
+
+    def __init__(self) -> None:
+        self.held: list[Held] = []
+        self.passes = 0
+        self.graph: Seen | None = None
+        self.largest: Seen | None = None
+        self.looks: list[tuple[int, int, int]] = []
+        """(start, end, thread) of each time that a graph was looked at."""
+        self.later: set[str] = set()
+        """The libraries in use that compute after their functions have returned."""
+        self.began = self.ended = perf_counter_ns()
+        self._spent = 0
+        self._closed = False
+        self._alive: dict[int, weakref.ref[Any]] = {}
+        self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
+        self._last: weakref.ref[Tensor] | None = None
+        self._restore: list[tuple[Any, Any]] = []
+
+    def open(self) -> None:
+        from ..func import reverse
+
+        for module in (gradients, reverse):  # each has the name of its own
+            self._restore.append((module, module.run_pass))
+            module.run_pass = self._passing(module.run_pass)  # type: ignore[attr-defined]
+        profiling.watch(self)
+
+    def close(self) -> None:
+        profiling.unwatch(self)
+        while self._restore:
+            module, original = self._restore.pop()
+            module.run_pass = original
+        self.ended = perf_counter_ns()
+        self._closed = True
+        last = None if self._last is None else self._last()
+        if not self.passes and last is not None:
+            self._look([last], 0, self._site_of(last._node))
+
+    # ----- Calls -----
+
+    def begin(self, call: Call, frame: Frame) -> Any:
+        for x, host in _hosted((call.args, call.kwargs)):
+            holder, _ = host.backend.kernel("storage")(host.xp, x)
+            if id(holder) not in self._alive:
+                self._hold(holder, None)
+        if call.node is not None:
+            self._nodes[threading.get_ident()].append((call.node.name(), self._site_of(call.node)))
+        return None
+
+    def end(self, token: Any, call: Call, frame: Frame) -> None:
+        time = perf_counter_ns()
+        inside = self._nodes[threading.get_ident()]
+        if call.node is not None and inside:
+            within: tuple[str, Site | None] | None = inside.pop()
+        else:
+            within = inside[-1] if inside else None
+        result = call.result
+        if result is NotImplemented or isinstance(result, BaseException):
+            return
+        if type(call.node) is AccumulateGrad:
+            result = call.node.cell.grad
+        what, where = within if within is not None else (call.name, site(sys._getframe(1), skipped()))
+        self._note(result if call.of is None else call.of, where, frame, within is None)
+        for x, host in _hosted(result):
+            holder, nbytes = host.backend.kernel("storage")(host.xp, x)
+            if "mark" in host.backend.kernels:
+                self.later.add(host.name)
+            if nbytes and id(holder) not in self._alive:
+                self._hold(holder, Held(what, where, x, nbytes, host.backend.kernel("accelerator")(host.xp, x), time))
+
+    def _hold(self, holder: Any, held: Held | None) -> None:
+        key = id(holder)
+
+        def freed(_: Any) -> None:
+            self._alive.pop(key, None)
+            if held is not None and not self._closed:
+                held.freed = perf_counter_ns()
+
+        try:
+            self._alive[key] = weakref.ref(holder, freed)
+        except TypeError:  # bytes, say, cannot be followed
+            return
+        if held is not None:
+            self.held.append(held)
+
+    def _note(self, result: Any, where: Site | None, frame: Frame, outside: bool) -> None:
+        """Leave the line and the labels for those who look at the graph, as `record_lines` does."""
+        outs = [t for t in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(t, Tensor)]
+        node = next((t._node for t in outs if t._node is not None), None)
+        if node is None or type(node) is AccumulateGrad:
+            return
+        if outside:
+            self._last = weakref.ref(next(t for t in outs if t._node is not None))
+        owner = node.next if type(node) is Pick else node
+        known = noting._notes.get(owner)
+        if known is not None and known.site is not None:
+            return  # what returned its argument, or is around what made the node
+        labels, label = [], frame.label
+        while label is not None:
+            labels.append((label.name, id(label)))
+            label = label.outer
+        noting._notes[owner] = Note(where, known.labels if known is not None and known.labels else tuple(reversed(labels)),
+                                    known.outputs if known is not None else tuple(map(output_of, outs)))
+
+    @staticmethod
+    def _site_of(node: Any) -> Site | None:
+        note = noting.note_of(node.next if type(node) is Pick else node) if node is not None else None
+        return None if note is None else note.site
+
+    # ----- Graphs -----
+
+    def _passing(self, original: Any) -> Any:
+        def run_pass(roots: Any, p: Any) -> Any:
+            frame = profiling.here.get()
+            if frame is not None and self in frame.watchers and backward.current.get() is None:
+                self.passes += 1
+                if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.began):
+                    self._look([_root(node, g, p.like) for node, g in roots], self.passes, site(sys._getframe(1), skipped()))
+            return original(roots, p)
+
+        return run_pass
+
+    def _look(self, tensors: Sequence[Tensor], number: int, where: Site | None) -> None:
+        start = perf_counter_ns()
+        try:
+            graph = collect(tensors, _names())
+            report = MemoryReport(graph)
+            picture = GraphPicture(graph, None, BOXES)
+            lay = picture.layout
+            tips = {box.number: box.tip for box in picture.boxes}
+            self.graph = Seen(number, where, report, picture.summary, picture.drawing, lay.width, lay.height, tips)
+        except Exception as error:  # the script is not to fail of being looked at
+            self.graph = Seen(number, where, None, "", "", 0, 0, {}, f"{type(error).__name__}: {error}")
+        if self.largest is None or self.largest.report is None or (self.graph.report and self.graph.report.total > self.largest.report.total):
+            self.largest = self.graph
+        end = perf_counter_ns()
+        self._spent += end - start
+        self.looks.append((start, end, threading.get_ident()))
+
+    # ----- Memory -----
+
+    def timeline(self) -> list[tuple[int, int, int]]:
+        """(time in ns, bytes in all, bytes on devices) after each change."""
+        changes = [(h.time, h.nbytes, h) for h in self.held]
+        changes += [(h.freed, -h.nbytes, h) for h in self.held if h.freed is not None]
+        total = device = 0
+        found = []
+        for time, n, h in sorted(changes, key=lambda c: c[0]):
+            total += n
+            device += n if h.device is not None else 0
+            found.append((time, total, device))
+        return found
+
+    def alive(self, time: int) -> Iterator[Held]:
+        """What was there right after that time."""
+        return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
+
+
+def _hosted(value: Any) -> Iterator[tuple[Any, Host]]:
+    for x in arrays(value):
+        host = host_of(x)
+        if host is not None and not (host.scalars and isinstance(x, host.scalars)):
+            yield x, host
+
+
+def _root(node: Node, g: Any, like: Tensor) -> Tensor:
+    """The Tensor that a pass begins with, or one in its place."""
+    if like._node is node:
+        return like
+    t = wrap_at(like, g._array if isinstance(g, Tensor) else g)
+    t._node = node
+    return t
+
+
+def _names() -> dict[str, Tensor]:
+    """The Tensors that the script has names for, so that its graph can tell them."""
+    found: dict[str, Tensor] = {}
+    for name, x in list(vars(sys.modules["__main__"]).items()):
+        if not name.startswith("_"):
+            _add(found, name, x, 2)
+    return found
+
+
+def _add(found: dict[str, Tensor], name: str, x: Any, depth: int) -> None:
+    if isinstance(x, Tensor):
+        found[name] = x
+    elif depth and type(x) in (dict, list, tuple) and len(x) <= 200:
+        for key, value in x.items() if type(x) is dict else enumerate(x):
+            _add(found, f"{name}.{key}" if type(x) is dict else f"{name}[{key}]", value, depth - 1)
