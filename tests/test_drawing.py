@@ -65,7 +65,7 @@ def test_names_edges_shapes_and_bytes_of_a_known_graph(xp: Any) -> None:
     assert box["SumBackward"].rows == ["() float64"]
     assert "saved x1 (constant): (5, 3) float64, 120 B" in box["MatmulBackward"].tip
     assert "saved ans (output): (5, 4) float64, 160 B" in box["TanhBackward"].tip
-    assert picture.summary == "5 operations, 2 leaves, 600 B in saved arrays"
+    assert picture.summary == "5 operations, 2 leaves, 280 B in saved arrays"
     loss.backward()  # drawing has changed nothing
     assert params["w"].grad is not None
 
@@ -369,7 +369,7 @@ def test_svg_and_notebooks(xp: Any) -> None:
     root = ET.fromstring(picture.svg)
     assert len([g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("class") == "box"]) == 8
     assert picture._repr_svg_() == picture.svg and "<svg" in picture._repr_html_() and "5 operations" in picture._repr_html_()
-    assert repr(picture) == "<GraphPicture: 5 operations, 2 leaves, 600 B in saved arrays>"
+    assert repr(picture) == "<GraphPicture: 5 operations, 2 leaves, 280 B in saved arrays>"
 
 
 def test_save_goes_by_the_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

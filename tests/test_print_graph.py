@@ -26,10 +26,10 @@ def test_print_graph(xp: Any, capsys: pytest.CaptureFixture[str]) -> None:
     h = xp.tanh(xp.ones((5, 3), dtype=xp.float64) @ w + b)
     graph.print_graph(xp.sum(h * h), {"w": w, "b": b})
     assert capsys.readouterr().out.splitlines() == [
-        "5 operations, 2 leaves, 600 B in saved arrays",
+        "5 operations, 2 leaves, 280 B in saved arrays",
         "output: () float64",
         "SumBackward: () float64",
-        "MultiplyBackward: (5, 4) float64, keeps 320 B",
+        "MultiplyBackward: (5, 4) float64, keeps 160 B",
         "TanhBackward: (5, 4) float64, keeps 160 B",
         "AddBackward: (5, 4) float64 <- b (4,) float64",
         "MatmulBackward: (5, 4) float64, keeps 120 B <- w (3, 4) float64",

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from ..engine.graph import AccumulateGrad, MultiNode, Node, Pick
 from ..engine.tensor import Tensor
 from .noting import Site
-from .vertices import names_of
+from .vertices import named
 
 WHY = {
     "refused": "refused, since the gradient would be lost without a word. Use the functions of the namespace (x.__array_namespace__()), or detach() "
@@ -137,7 +137,7 @@ class BreakReport:
         with self._lock:
             arrived = frozenset().union(*(self.behind(t._node) for t in roots if isinstance(t, Tensor) and t._node is not None))
         found = []
-        for name, t in _named(params):
+        for name, t in named(params):
             if t._node is None:
                 found.append(Unreached(name, "does not require grad", ()))
             elif type(t._node) is not AccumulateGrad:
@@ -231,25 +231,6 @@ class BreakReport:
             if not isinstance(node, (Pick, MultiNode, AccumulateGrad)):  # a Pick may be made anew
                 self._behind[node] = result
             return result
-
-
-def _named(params: Any) -> list[tuple[str, Tensor]]:
-    """Each Tensor of `params` with its name."""
-    names_of(params)  # refuses what is no Tensor
-    found: list[tuple[str, Tensor]] = []
-
-    def add(name: str, x: Any) -> None:
-        if isinstance(x, Tensor):
-            found.append((name, x))
-        elif isinstance(x, dict) or hasattr(x, "items"):
-            for key, value in x.items():
-                add(f"{name}.{key}" if name else str(key), value)
-        elif x is not None:
-            for i, value in enumerate(x):
-                add(f"{name}[{i}]" if name else f"params[{i}]", value)
-
-    add("", params)
-    return found
 
 
 class detect_breaks:

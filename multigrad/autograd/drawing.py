@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from html import escape
+from html import escape as _escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from . import layered
 from .folding import Box, Folded, described, fold
 from .graph_page import page
-from .vertices import Graph, Vertex, collect, tensors_of
+from .vertices import Graph, Vertex, bytes_kept, collect, tensors_of
 
 FORMATS = ("dot", "svg", "png", "html")
 FILL = {"leaf": "#dbeafe", "operation": "#f3f4f6", "group": "#ede9fe", "output": "#dcfce7"}
@@ -61,7 +62,7 @@ class GraphPicture:
         """How much there is of what."""
         g = self.graph
         parts = [counted(len(g.operations), "operation"), counted(len(g.leaves), "leaf", "leaves"),
-                 f"{size(sum(v.nbytes for v in g.vertices))} in saved arrays"]
+                 f"{size(bytes_kept(g.vertices))} in saved arrays"]
         if self.folded:
             parts.append(f"folded to {counted(len(self.boxes), 'box', 'boxes')}")
         changed = sum(v.changed for v in g.vertices)
@@ -181,6 +182,9 @@ def rendered(dot: str, kind: str) -> bytes | None:
     return found
 
 
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
 def _check_format(kind: str) -> None:
     if kind not in FORMATS:
         raise ValueError(f"a picture is saved as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not {kind!r}; give a path with one of these suffixes, "
@@ -189,7 +193,17 @@ def _check_format(kind: str) -> None:
 
 def _quoted(text: str) -> str:
     """As it stands between quotes in DOT."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return readable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def readable(text: str) -> str:
+    """With U+FFFD in place of what neither XML nor UTF-8 can hold: control characters, lone surrogates."""
+    return _UNREADABLE.sub("\ufffd", text)
+
+
+def escape(text: str) -> str:
+    """As it stands in XML."""
+    return _escape(readable(text))
 
 
 def titled(box: Box) -> str:
@@ -217,7 +231,7 @@ def _describe(box: Box) -> None:
         box.tip = [box.title, *box.rows]
         return
     v = box.members[0]
-    kept = sum(m.nbytes for m in box.members)
+    kept = bytes_kept(box.members)
     if box.kind == "group" or len(v.outputs) > 4:
         names = Counter(m.name.removesuffix("Backward") for m in box.members)
         box.rows.append(counted(len(box.members), "operation"))

@@ -6,8 +6,9 @@ import sys
 from collections import defaultdict
 from typing import Any, TextIO
 
-from .drawing import GraphPicture, counted, draw, size, titled
+from .drawing import GraphPicture, counted, draw, readable, size, titled
 from .folding import Box, described
+from .vertices import bytes_kept
 
 
 def print_graph(tensor: Any, params: Any = None, *, depth: int | None = None, fold: bool | None = None, max_nodes: int = 100,
@@ -24,7 +25,7 @@ def print_graph(tensor: Any, params: Any = None, *, depth: int | None = None, fo
     """
     if depth is not None and (not isinstance(depth, int) or depth < 1):
         raise ValueError(f"print_graph: depth must be a positive number or None, not {depth!r}")
-    lines = _lines(draw(tensor, params, fold=fold, max_nodes=max_nodes), depth)
+    lines = [readable(line).replace("\n", "\\n") for line in _lines(draw(tensor, params, fold=fold, max_nodes=max_nodes), depth)]
     if rich:
         _print_rich(lines, file)
         return
@@ -79,7 +80,7 @@ def _line(box: Box, number: int | None, inline: list[str], again: bool) -> str:
         return f"{text}: {'; '.join(box.rows)}"
     v = box.members[0]
     parts = [counted(len(box.members), "operation") if box.kind == "group" else "; ".join(described(o) for o in v.outputs)]
-    kept = sum(m.nbytes for m in box.members)
+    kept = bytes_kept(box.members)
     if kept:
         parts.append(f"keeps {size(kept)}")
     if v.site:

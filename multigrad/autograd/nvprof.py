@@ -78,7 +78,7 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
         raise FileNotFoundError(f"load_nvprof: there is no file {str(path)!r}")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            tables = {name: {row[1] for row in db.execute(f'PRAGMA table_info("{name}")')}
+            tables = {name: {row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (name,))}
                       for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()}
             if _has(tables, NVPROF):
                 return _events(*_read_nvprof(db, tables))
@@ -87,7 +87,7 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
     except sqlite3.Error as error:
         raise TraceError(f"load_nvprof: {str(path)!r} cannot be read as SQLite ({error}). It is damaged, or no trace of nvprof or Nsight Systems; "
                          "of the latter, make one by `nsys export --type sqlite`.") from None
-    except (RuntimeError, TypeError, ValueError) as error:  # what stands in it is not what is meant to
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:  # what stands in it is not what is meant to
         raise TraceError(f"load_nvprof: {str(path)!r} is a damaged trace: {error}") from None
     raise TraceError(f"load_nvprof: {str(path)!r} is SQLite, but no trace of nvprof or Nsight Systems with ranges: it has neither the tables "
                      f"{', '.join(NVPROF)} nor {', '.join(NSIGHT)} with the columns wanted.")

@@ -153,7 +153,8 @@ class profile:
         `metadata` is added to the head of the file.
         """
         head = {"schemaVersion": 1, "deviceProperties": [], "trace_id": self.trace_id, "host_name": platform.node(),
-                "displayTimeUnit": "ms", "traceName": str(path), **(metadata or {})}
+                "displayTimeUnit": "ms", "baseTimeNanoseconds": 0 if self._recorder is None else self._recorder.began, "traceName": str(path),
+                **(metadata or {})}
         profiler_trace.write(path, profiler_trace.trace_events(self.function_events), head)
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:

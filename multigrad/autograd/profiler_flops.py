@@ -112,13 +112,12 @@ def known(name: str) -> bool:
 
 def count(name: str, given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...], complex_: bool) -> int:
     """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and of its results. 0 if not known."""
-    if name in ELEMENTWISE:
-        return math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1) if outs else 0
-    rule = RULES.get(name)
-    if rule is None or not outs:
+    if not outs:
         return 0
     try:
-        found = rule(given, shapes, outs)
-    except (IndexError, KeyError, TypeError, ValueError):  # arguments that the operation has refused
+        if name in ELEMENTWISE:
+            return round(math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1))
+        rule = RULES.get(name)
+        return 0 if rule is None else round(rule(given, shapes, outs) * (4 if complex_ and not name.startswith("fft.") else 1))
+    except (IndexError, KeyError, TypeError, ValueError):  # arguments that the operation has refused, lengths that are not known yet
         return 0
-    return round(found * (4 if complex_ and not name.startswith("fft.") else 1))

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, time_ns
 from typing import Any
 
 from ..backends import discovery
@@ -65,6 +65,7 @@ class Recorder(Watcher):
         self.untimed: set[str] = set()
         self.began_with = graph.tick()
         self.start = perf_counter_ns()
+        self.began = time_ns()
         self.end_time: int | None = None
         if not (shapes or flops or memory or stack or use_device):
             self.add = self.calls.append
@@ -93,7 +94,7 @@ class Recorder(Watcher):
     def end(self, token: Any, call: Call, frame: Frame) -> None:
         end = perf_counter_ns()
         result = call.result
-        if result is NotImplemented:
+        if result is NotImplemented or self.end_time is not None:  # it was closed, and this thread or task has not been told
             return
         start, detail = token
         failed = isinstance(result, BaseException)
@@ -110,7 +111,8 @@ class Recorder(Watcher):
                            FORWARD if call.node is None else BACKWARD, detail))
 
     def enter(self, label: Label) -> None:
-        self.labels.append(label)
+        if self.end_time is None:
+            self.labels.append(label)
 
     def _mark(self, call: Call, detail: Detail, value: Any) -> None:
         """Note the moment on the device of an array. What a library at once computes, or only plans, has none."""
@@ -225,6 +227,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     events: list[FunctionEvent] = list(labels.values())
     inside = {id(labels[label]): label.outer for label in labels}
     details: dict[int, Detail] = {}
+    parts: set[int] = set()
     for call in recorder.calls:
         if deadline is not None and perf_counter_ns() >= deadline:
             break
@@ -233,6 +236,8 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         inside[id(event)] = call[3].label
         if call[7] is not None:
             details[id(event)] = call[7]
+        if call[6] == BACKWARD or getattr(call[0], "kind", None) == "composite":
+            parts.add(id(event))
 
     def parent(event: FunctionEvent) -> FunctionEvent | None:
         return labels.get(inside.get(id(event)))  # type: ignore[arg-type]
@@ -255,6 +260,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     found = EventList(events, use_device=recorder.use_device, profile_memory=recorder.memory is not None, with_flops=recorder.flops,
                       notes=notes, footer=footer, counters=counters)
     found._build_tree(parent)
+    _count_once(found, parts)
     return found
 
 
@@ -308,6 +314,20 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
             event.flops *= 0 if maker is None else maker.flops
         elif maker is not None and event.time_range.start > maker.time_range.end:
             event.sequence_nr = -1
+
+
+def _count_once(events: Sequence[FunctionEvent], parts: set[int]) -> None:
+    """Where a composite operation, or a node of a pass that is itself recorded, counts operations, its parts do not count them again.
+
+    Not so where a rule runs inside of an operation for a tangent: that comes on top.
+    """
+    counted: set[int] = set()
+    for event in events:  # parents begin first
+        if event.cpu_parent is not None and id(event.cpu_parent) in counted:
+            event.flops = 0
+            counted.add(id(event))
+        elif event.flops and id(event) in parts:
+            counted.add(id(event))
 
 
 def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:

@@ -66,7 +66,7 @@ def _arguments(event: Any) -> dict[str, Any]:
     if event.scope == BACKWARD and event.fwd_thread is not None:
         found["Fwd thread id"] = event.fwd_thread
     if event.input_shapes:
-        found["Input Dims"] = event.structured_input_shapes or event.input_shapes
+        found["Input Dims"] = _known(event.structured_input_shapes or event.input_shapes)
     if event.input_dtypes:
         found["Input type"] = event.input_dtypes
     if event.stack:
@@ -78,6 +78,13 @@ def _arguments(event: Any) -> dict[str, Any]:
     if event.kernels:
         found["Device time (us)"] = sum(kernel.duration for kernel in event.kernels)
     return found
+
+
+def _known(shapes: Any) -> Any:
+    """Lengths that a lazy library does not know yet are no JSON: null."""
+    if isinstance(shapes, (list, tuple)):
+        return [_known(n) for n in shapes]
+    return int(shapes) if shapes is not None and shapes == shapes else None
 
 
 def write(path: Any, events: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> None:

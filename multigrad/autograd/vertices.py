@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..engine import saved as _saved
-from ..engine.custom import Slot
+from ..engine.custom import FunctionCtx, Slot
 from ..engine.element import SCALARS
 from ..engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
 from ..engine.level import Layer
@@ -73,7 +73,7 @@ class Vertex:
 
     @property
     def nbytes(self) -> int:
-        return sum(s.nbytes for s in self.saved)
+        return bytes_kept((self,))
 
     @property
     def changed(self) -> bool:
@@ -95,6 +95,12 @@ class Graph:
     @property
     def leaves(self) -> list[Vertex]:
         return [v for v in self.vertices if v.leaf]
+
+
+def bytes_kept(vertices: Iterable[Vertex]) -> int:
+    """The bytes of all arrays that these keep, each once: an operation may keep its operand twice, and several the same one."""
+    arrays = {id(x): x for v in vertices for s in v.saved for x in s.raw}
+    return sum(map(nbytes, arrays.values()))
 
 
 def nbytes(x: Any) -> int:
@@ -131,16 +137,14 @@ def tensors_of(given: Any, what: str) -> list[Tensor]:
     return found
 
 
-def names_of(params: Any) -> dict[int, str]:
-    """The name of each leaf that `params` gives one, by the id of its node: a dictionary of Tensors, nested or not, or a sequence of them."""
-    found: dict[int, str] = {}
+def named(params: Any) -> list[tuple[str, Tensor]]:
+    """Each Tensor of `params` with its name: of a dictionary of Tensors, nested or not, or of a sequence or an iterator of them."""
+    found: list[tuple[str, Tensor]] = []
 
     def add(name: str, x: Any) -> None:
         if isinstance(x, Tensor):
-            leaf = getattr(x, "_leaf", None)
-            if leaf is not None:
-                found[id(leaf)] = name
-        elif isinstance(x, Mapping):
+            found.append((name, x))
+        elif isinstance(x, Mapping) or (hasattr(x, "items") and hasattr(x, "keys")):
             for key, value in x.items():
                 add(f"{name}.{key}" if name else str(key), value)
         elif isinstance(x, Iterable) and not isinstance(x, str):
@@ -151,6 +155,11 @@ def names_of(params: Any) -> dict[int, str]:
 
     add("", params)
     return found
+
+
+def names_of(params: Any) -> dict[int, str]:
+    """The name of each leaf that `params` gives one, by the id of its node."""
+    return {id(leaf): name for name, t in named(params) if (leaf := getattr(t, "_leaf", None)) is not None}
 
 
 def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
@@ -270,6 +279,13 @@ def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
         origin = "output" if isinstance(slot.source, int) else "constant" if slot.source is None else "input"
         yield from _one(f"saved_tensors[{i}]", slot.array, ("out" if origin == "output" else "in", None if origin == "constant" else 0),
                         slot.cell, node.ctx._seq)
+    for name, x in vars(node.ctx).items():  # what forward put there itself, which no pass frees
+        raw = () if hasattr(FunctionCtx, name) else tuple(_raws(x))
+        if raw:
+            like = x if len(raw) == 1 and not isinstance(x, (tuple, list)) else None
+            made = isinstance(x, Tensor) and x._node is not None
+            yield Saved(f"ctx.{name}", raw, "input" if made else "constant", None if like is None else tuple(like.shape),
+                        None if like is None else dtype_name(like.dtype))
 
 
 def _raws(value: Any) -> Iterator[Any]:

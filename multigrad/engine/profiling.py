@@ -142,11 +142,22 @@ def close_label(opened: tuple[Label, Frame], restore: bool = True) -> None:
     label, outer = opened
     label.end = perf_counter_ns()
     label.end_thread = threading.get_ident()
-    frame = here.get()
-    if restore and frame is not None:
-        here.set(Frame(frame.watchers, outer.label))  # whoever began to watch in the meantime, or ceased to
+    if restore:
+        _reopen()
     for watcher in reversed(outer.watchers):
         watcher.leave(label)
+
+
+def _reopen() -> None:
+    """Stand in the innermost label that has not ended: one that was begun in it, and not left yet, remains. (Generators end theirs at any time.)"""
+    frame = here.get()
+    if frame is None:
+        return
+    label = frame.label
+    while label is not None and label.end is not None:
+        label = label.outer
+    if label is not frame.label:
+        here.set(Frame(frame.watchers, label))  # whoever began to watch in the meantime, or ceased to
 
 
 def leave_label(opened: tuple[Label, Frame]) -> None:
@@ -209,33 +220,32 @@ def _run(frame: Frame, op: Op, order: Sequence[str], plain: Callable[..., Any], 
 # The code of a watched function. It finds what begins with an underscore in the scope of that function, see `note`.
 _WATCHED = """
 def function({parameters}):
-    frame = _here()
-    if frame is None:
+    _frame = _here()
+    if _frame is None:
         return _plain({arguments})
-    add = frame.add
-    if add is None:
-        return _run(frame, _op, _order, _plain, {packed})
-    start = _clock()
+    _add = _frame.add
+    if _add is None:
+        return _run(_frame, _op, _order, _plain, {packed})
+    _start = _clock()
     try:
-        result = _plain({arguments})
+        _result = _plain({arguments})
     except BaseException:
-        add((_op, start, _clock(), frame, _thread(), -1, 0, None))
+        _add((_op, _start, _clock(), _frame, _thread(), -1, 0, None))
         raise
-    end = _clock()
-    if type(result) is _Tensor:
-        node = result._node
-        add((_op, start, end, frame, _thread(), -1 if node is None else node.seq if type(node) is _Node else _sequence(result), 0, None))
-    elif result is not NotImplemented:
-        add((_op, start, end, frame, _thread(), _sequence(result), 0, None))
-    return result
+    _end = _clock()
+    if type(_result) is _Tensor:
+        _node = _result._node
+        _add((_op, _start, _end, _frame, _thread(), -1 if _node is None else _node.seq if type(_node) is _Node else _sequence(_result), 0, None))
+    elif _result is not NotImplemented:
+        _add((_op, _start, _end, _frame, _thread(), _sequence(_result), 0, None))
+    return _result
 """
 _here, _clock, _thread = here.get, perf_counter_ns, threading.get_ident
 
 
 @cache
-def _watched(positional: int | None) -> CodeType:
-    """The code for functions that take so many arguments by position alone; None for any other."""
-    names = None if positional is None else [f"x{i}" for i in range(positional)]
+def _watched(names: tuple[str, ...] | None) -> CodeType:
+    """The code for functions that take arguments of these names by position alone; None for any other."""
     if names is None:
         texts = {"parameters": "*args, **kwargs", "arguments": "*args, **kwargs", "packed": "args, kwargs"}
     else:
@@ -250,7 +260,7 @@ def _watched(positional: int | None) -> CodeType:
 def _watched_form(function: FunctionType) -> CodeType:
     code = function.__code__
     further = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or function.__defaults__
-    return _watched(code.co_argcount if 0 < code.co_argcount == code.co_posonlyargcount and not further else None)
+    return _watched(code.co_varnames[:code.co_argcount] if 0 < code.co_argcount == code.co_posonlyargcount and not further else None)
 
 
 _made: list[tuple[FunctionType, CodeType, CodeType]] = []
@@ -264,6 +274,7 @@ def note(function: Any, op: Op, order: Sequence[str]) -> None:
     """Let a generated function be watched. `order`: its positional parameters."""
     plain = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
     plain.__kwdefaults__ = function.__kwdefaults__
+    plain.__qualname__ = function.__qualname__  # which errors tell
     function.__globals__.update(_plain=plain, _order=tuple(order), _here=_here, _clock=_clock, _thread=_thread, _sequence=sequence, _run=_run,
                                 _Tensor=Tensor, _Node=Node)
     with _lock:
