@@ -104,8 +104,8 @@ class TestWords:
 
     @pytest.mark.parametrize("word", WORDS)
     def test_inside_vmap(self, backend, word):
-        if backend == "jax" and word not in WORDS[::4]:
-            pytest.skip("JAX compiles each shape of each operation; every fourth word is enough there")
+        if backend == "jax" and word not in WORDS[1::6]:
+            pytest.skip("JAX compiles for seconds each; every sixth word is enough there")
         xp = mg.namespace(backend)
         f = program(xp, raw(xp, W))
         for letter in reversed(word):

@@ -101,6 +101,7 @@ def _of_operation(backend: Backend, op: Op) -> Iterator[Cell]:
             for check, run in _checks(backend, op, sample):
                 if not (single and check in ("conversion",)):
                     short = check not in FULL_ONLY and (check not in FIRST_ONLY or sample is samples[0])
+                    short = short and not (check == "vmap_vjp" and op.batching == "elementwise")  # made of others of that kind, which have `vmap`
                     yield _cell(backend, op, check, sample, run, single, short=short)
         if samples:
             for check, sample, run in _derived(op, samples[0]):

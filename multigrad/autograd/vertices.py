@@ -137,24 +137,18 @@ def tensors_of(given: Any, what: str) -> list[Tensor]:
     return found
 
 
-def named(params: Any) -> list[tuple[str, Tensor]]:
+def named(params: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
     """Each Tensor of `params` with its name: of a dictionary of Tensors, nested or not, or of a sequence or an iterator of them."""
-    found: list[tuple[str, Tensor]] = []
-
-    def add(name: str, x: Any) -> None:
-        if isinstance(x, Tensor):
-            found.append((name, x))
-        elif isinstance(x, Mapping) or (hasattr(x, "items") and hasattr(x, "keys")):
-            for key, value in x.items():
-                add(f"{name}.{key}" if name else str(key), value)
-        elif isinstance(x, Iterable) and not isinstance(x, str):
-            for i, value in enumerate(x):
-                add(f"{name}[{i}]" if name else f"params[{i}]", value)
-        elif x is not None:
-            raise TypeError(f"params names leaves: a dictionary or a sequence of Tensors, but it holds a {type(x).__name__}")
-
-    add("", params)
-    return found
+    if isinstance(params, Tensor):
+        yield name, params
+    elif isinstance(params, Mapping) or (hasattr(params, "items") and hasattr(params, "keys")):
+        for key, value in params.items():
+            yield from named(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(params, Iterable) and not isinstance(params, str):
+        for i, value in enumerate(params):
+            yield from named(value, f"{name}[{i}]" if name else f"params[{i}]")
+    elif params is not None:
+        raise TypeError(f"params names leaves: a dictionary or a sequence of Tensors, but it holds a {type(params).__name__}")
 
 
 def names_of(params: Any) -> dict[int, str]:
