@@ -255,7 +255,9 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     recording = recording_at(t)
     grads = _allow(t, recording, others, key)
     _check_value(t, value, recording)
-    inner = _is_inner(value, t) or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))  # which store refuses
+    inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
+    if type(key) is not slice and type(key) is not int:
+        inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))
     if type(t) is not LayeredTensor and not inner and not grads and _directly_writable(t):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
