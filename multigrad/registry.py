@@ -74,7 +74,7 @@ class Rule:
         return tuple(n for n in self.takes if n not in ("xp", "g", "needs") and not n.startswith(("g_", "t_")) and n != "t")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Op:
     """One operation. `vjp` is a rule per array parameter, or one joint rule that returns a gradient per array parameter."""
 

@@ -235,9 +235,6 @@ class TestWithoutARule:
                         jvp=lambda xp, t: (t[: t.shape[0] // 2], t[t.shape[0] // 2:]))
         yield mg.example.halved
         registry.OPS.pop("example.halved")
-        from multigrad.layers import batched
-
-        batched._slow.discard("example.halved")
 
     def test_one_by_one_with_one_warning(self, op, xp):
         f = lambda v: sum(map(xp.sum, op(v * v)))

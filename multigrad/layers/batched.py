@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
+from weakref import WeakSet
 
 from ..engine.backward import strip
 from ..engine.dispatch import _candidates as candidates
@@ -282,7 +283,7 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     return same_structure(found, [strip(x) for x in found]) if op.outputs != () else strip(found)
 
 
-_slow: set[str] = set()
+_slow: WeakSet[Op] = WeakSet()  # those that were warned of
 
 
 def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
@@ -290,8 +291,8 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
     n = top._array.shape[0]
     if not n:
         raise BatchingError(f"{op.name}: there is no batching rule for this operation, and the batch has no example to compute it for")
-    if op.name not in _slow:
-        _slow.add(op.name)
+    if op not in _slow:
+        _slow.add(op)
         warnings.warn(f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples one by one, which is slow. "
                       "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=2)
 

@@ -10,7 +10,6 @@ import pytest
 import multigrad as mg
 from multigrad.autograd import grad
 from multigrad.autograd.functional import hessian, jacobian
-from multigrad.layers.batched import _slow
 from multigrad.registry import OPS, define
 
 ROWS = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, -1.0, 2.0], [0.0, 0.0, 0.0]]
@@ -371,7 +370,6 @@ class TestVectorizedWithOtherModes:
 def test_slow_batches_are_named(backend):  # F049: the switch is a filter of warnings
     define("example.halved(x, /)", forward=lambda xp, x: xp.multiply(x, 0.5), x=lambda xp, g: g * 0.5, jvp=lambda xp, t: t * 0.5)
     define("example.clock(x, /)", forward=lambda xp, x: xp.multiply(x, 1.0), x=lambda xp, g: xp.example.halved(g), jvp=lambda xp, t: t)
-    _slow.discard("example.halved")
     try:
         x = mg.tensor([1.0, 2.0], backend=backend)
         with pytest.warns(UserWarning, match="the operation 'example.halved' has no batching rule, so vmap computes its 2 examples one by one"):
