@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -216,7 +217,7 @@ def run_script(path: str, arguments: Sequence[str], ended: Callable[[], None] = 
 
     `ended` is called at its end, however it came, while what the script made is still there.
     """
-    argv, folders = sys.argv, sys.path[:]
+    argv, folders, others = sys.argv, sys.path[:], set(threading.enumerate())
     sys.argv = [path, *arguments]
     sys.path[0:1] = [str(Path(path).resolve().parent)]
     try:
@@ -224,6 +225,7 @@ def run_script(path: str, arguments: Sequence[str], ended: Callable[[], None] = 
         try:
             kept = runpy.run_path(path, run_name="__main__")
         finally:
+            _wait(others)
             ended()
             del kept
     except SystemExit as end:
@@ -235,12 +237,20 @@ def run_script(path: str, arguments: Sequence[str], ended: Callable[[], None] = 
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename != path:
             trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace or error.__traceback__)
+        if not isinstance(error, SyntaxError):  # one of the script itself has no frame in it
+            trace = trace or error.__traceback__
+        traceback.print_exception(type(error), error, trace)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     finally:
         sys.argv = argv
         sys.path[:] = folders
     return 0
+
+
+def _wait(others: set[threading.Thread]) -> None:
+    """For the threads that the script has left running, as Python does before it ends."""
+    while left := [t for t in threading.enumerate() if t not in others and not t.daemon]:
+        left[0].join()
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

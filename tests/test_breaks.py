@@ -453,6 +453,27 @@ def test_the_command_ends_as_the_script_does(tmp_path: Path, end: str, status: i
         assert found.stderr.startswith('Traceback (most recent call last):\n  File "script.py", line 10, in <module>')
 
 
+def test_the_command_shows_a_script_that_does_not_parse_as_python_does(tmp_path: Path) -> None:
+    found = breaks(tmp_path, "x = (1\n")
+    alone = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and [*map(str.strip, found.stderr.splitlines())][1:] == [*map(str.strip, alone.stderr.splitlines())][1:]
+    assert "runpy" not in found.stderr and 'script.py", line 1' in found.stderr
+
+
+def test_the_command_waits_for_the_threads_of_the_script(tmp_path: Path) -> None:
+    found = breaks(tmp_path, """import threading, time
+import multigrad as mg
+
+def work():
+    time.sleep(0.3)
+    mg.sum(mg.tensor([1.0], requires_grad=True)).item()
+
+threading.Thread(target=work).start()
+threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+""")
+    assert found.returncode == 0 and "script.py:6: .item()" in found.stdout
+
+
 def test_the_command_without_a_script(capsys: pytest.CaptureFixture[str]) -> None:
     from multigrad import cli
 

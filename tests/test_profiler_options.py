@@ -123,6 +123,26 @@ class TestOptions:
             x * 2
         assert names(prof) == ["multiply"] and prof.trace_id == "mine"
 
+    def test_a_trace_id_that_cannot_be_made(self):
+        asked = iter([ValueError("no number"), None])
+
+        def number():
+            if error := next(asked):
+                raise error
+            return "mine"
+
+        prof = profile(custom_trace_id_callback=number)
+        with pytest.raises(ValueError, match="no number"):
+            prof.__enter__()
+        with pytest.raises(RuntimeError, match="the profiler is not running: each is entered and left once"):
+            prof.__exit__(None, None, None)
+        with prof:
+            leaf("numpy", 1.0) * 2
+        assert names(prof) == ["multiply"] and prof.trace_id == "mine"
+        with pytest.raises(RuntimeError, match="the profiler is not running: each is entered and left once"):
+            prof.__exit__(None, None, None)
+        assert names(prof) == ["multiply"]
+
     def test_a_time_limit_for_the_events(self):  # F200
         x = leaf("numpy", 1.0)
         with profile(post_processing_timeout_s=0.0) as prof:

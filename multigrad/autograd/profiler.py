@@ -106,14 +106,16 @@ class profile:
             return self
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self.entered = True
         self.trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback else secrets.token_hex(16).upper()
+        self.entered = True
         self._recorder = Recorder(self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.use_device)
         profiling.watch(self._recorder)
         return self
 
     def __exit__(self, *exc: object) -> Literal[False]:
-        if self._recorder is not None:
+        if self.enabled:
+            if self._recorder is None or self._recorder.end_time is not None:
+                raise RuntimeError("the profiler is not running: each is entered and left once")
             profiling.unwatch(self._recorder)
             self._recorder.close()
             self._events = None
