@@ -118,6 +118,7 @@ TORCH := $(VENV)/torch
 test-parity: $(READY) $(TORCH)/.ready
 	@echo "== parity with PyTorch"
 	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests/parity tests/test_tutorial.py -m "not slow"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) -n $(JOBS) tests --ignore tests/parity -k torch -m "not slow"
 	@PYTHONPATH="$(abspath $(TORCH))" $(PY) tools/parity.py --check
 
 $(TORCH)/.ready: $(READY)

@@ -266,7 +266,7 @@ def test_gradients_of_every_form(xp: Any, stem: str) -> None:
         check(y, (a, g1))
 
 
-class TestALibraryThatDoesNotPromote:
+class TestTorchWhichDoesNotPromote:
     """PyTorch's operators leave 0-d arrays out of promotion. A backend that gives array_api_compat's functions is right all the same."""
 
     @pytest.fixture
