@@ -5,21 +5,26 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import runpy
 import subprocess
 import sys
 import tempfile
-import threading
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def program() -> int:
+    """Run one command as what this process is for: a script that it runs ends with the process, as under python."""
+    return main(leaving=True)
+
+
+def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
     """Run one command; returns the exit status."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    options = _parser().parse_args(argv)
+    options.leaving = leaving
+    if hasattr(options, "script"):
+        options.arguments = _after(options.script, options.arguments, argv)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
@@ -27,6 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
+
+
+def _after(script: str, arguments: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
+    """What follows the script, all of it: argparse takes away a `--` in front."""
+    first = len(argv) - len(arguments)
+    return argv[first - 1:] if argv[first - 1:first] == ["--"] and argv[first - 2] == script else arguments
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,20 +198,27 @@ def _run_suite(options: argparse.Namespace, path: str) -> int:
 
 
 def _breaks(options: argparse.Namespace) -> int:
+    from . import script
     from .autograd import detect_breaks
 
     if not Path(options.script).is_file():
         print(f"no such file: {options.script}", file=sys.stderr)
         return 2
-    with detect_breaks() as report:
-        status = run_script(options.script, options.arguments)
-    sys.stdout.flush()
-    print(report)
-    return status
+    watch = detect_breaks()
+    report = watch.__enter__()
+
+    def finish(status: int) -> int:
+        watch.__exit__(None, None, None)
+        sys.stdout.flush()
+        print(report)
+        return status
+
+    return script.run(options.script, options.arguments, finish, options.leaving)
 
 
 def _profile(options: argparse.Namespace) -> int:
-    from .autograd import report
+    from . import script
+    from .autograd.report import Run
 
     output = Path(options.output).absolute()  # the script may go elsewhere
     if not Path(options.script).is_file():
@@ -209,48 +227,21 @@ def _profile(options: argparse.Namespace) -> int:
     if output.is_dir() or not output.parent.is_dir():
         print(f"cannot write there: {output}", file=sys.stderr)
         return 2
-    return report.run(options.script, options.arguments, output, run_script)
+    run = Run(options.script, options.arguments)
+    run.begin()
 
-
-def run_script(path: str, arguments: Sequence[str], ended: Callable[[], None] = lambda: None) -> int:
-    """Run a script as `python path arguments` would, in this process. Returns its exit status; an error is shown as Python shows it.
-
-    `ended` is called at its end, however it came, while what the script made is still there.
-    """
-    argv, folders, others = sys.argv, sys.path[:], set(threading.enumerate())
-    sys.argv = [path, *arguments]
-    sys.path[0:1] = [str(Path(path).resolve().parent)]
-    try:
-        kept: Any = None
+    def finish(status: int) -> int:
+        run.end(status)
+        sys.stdout.flush()
         try:
-            kept = runpy.run_path(path, run_name="__main__")
-        finally:
-            _wait(others)
-            ended()
-            del kept
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return end.code or 0
-        print(end.code, file=sys.stderr)
-        return 1
-    except BaseException as error:
-        trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename != path:
-            trace = trace.tb_next
-        if not isinstance(error, SyntaxError):  # one of the script itself has no frame in it
-            trace = trace or error.__traceback__
-        traceback.print_exception(type(error), error, trace)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
-    finally:
-        sys.argv = argv
-        sys.path[:] = folders
-    return 0
+            run.write(output)
+        except OSError as error:
+            print(f"the report could not be written: {error}", file=sys.stderr)
+            return status or 2
+        print(f"report: {output}", file=sys.stderr)
+        return status
 
-
-def _wait(others: set[threading.Thread]) -> None:
-    """For the threads that the script has left running, as Python does before it ends."""
-    while left := [t for t in threading.enumerate() if t not in others and not t.daemon]:
-        left[0].join()
+    return script.run(options.script, options.arguments, finish, options.leaving)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -450,7 +450,7 @@ def test_the_command_ends_as_the_script_does(tmp_path: Path, end: str, status: i
     found = breaks(tmp_path, SCRIPT + end)
     assert found.returncode == status and message in found.stderr and "A gradient is lost in" in found.stdout
     if "Error" in message:
-        assert found.stderr.startswith('Traceback (most recent call last):\n  File "script.py", line 10, in <module>')
+        assert found.stderr.startswith(f'Traceback (most recent call last):\n  File "{tmp_path / "script.py"}", line 10, in <module>')
 
 
 def test_the_command_shows_a_script_that_does_not_parse_as_python_does(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import inspect
 import textwrap
 import weakref
 from functools import partial
@@ -382,7 +383,7 @@ def test_the_examples(xp):
     """Those of the docstrings, the first with bounds that are Python scalars or arrays."""
     names = {"xp": xp, "custom_vjp": func.custom_vjp, "custom_jvp": func.custom_jvp}
     for cls in (func.custom_vjp, func.custom_jvp):
-        example = cls.__doc__.split("\n\n    nondiff_argnums")[0].split("\n\n", 1)[1]
+        example = inspect.cleandoc(cls.__doc__).split("\n\nnondiff_argnums")[0].split("\n\n", 1)[1]
         exec(textwrap.dedent(example), names)
     x = raw(xp, [-1.0, 0.5, 3.0])
     for low in (0.0, raw(xp, [0.0, 0.0, 0.0])):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from multigrad import cli
+from multigrad import cli, script
 from multigrad.autograd.profiler_recorder import MEMORY_EVENT_NAME
 from multigrad.autograd.report import POINTS, Run, _thinned
 from multigrad.engine import backward, gradients, profiling
@@ -72,7 +72,13 @@ def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tu
     path = folder / name
     path.write_text(text)
     it = Run(str(path), arguments)
-    assert it.go(lambda ended: cli.run_script(str(path), arguments, ended)) == it.status
+    it.begin()
+
+    def finish(status: int) -> int:
+        it.end(status)
+        return status
+
+    assert script.run(str(path), arguments, finish) == it.status
     return it, Page(it.html)
 
 

@@ -151,9 +151,8 @@ def test_values_alone_keep_only_their_argument() -> None:
 
 
 def test_eigenvalues_are_in_the_order_of_their_vectors() -> None:
-    """LAPACK orders the eigenvalues of larger matrices in another way where it computes no vectors."""
+    """Many a LAPACK, as that of NumPy 2.4, orders the eigenvalues of larger matrices in another way where it computes no vectors."""
     x = reals(200, 200)
-    assert np.max(np.abs(np.linalg.eigvals(x) - np.linalg.eig(x)[0])) > 1e-3, "no order to be confused: a larger matrix is needed here"
     weight = mg.asarray(np.cos(np.arange(200.0)))
     a = gradient(lambda x: (xp.abs(xp.linalg.eigvals(x)) * weight).sum(), x)
     b = gradient(lambda x: (xp.abs(xp.linalg.eig(x)[0]) * weight).sum(), x)

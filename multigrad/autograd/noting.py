@@ -33,7 +33,8 @@ class Site(NamedTuple):
     function: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
+        file = self.file.removeprefix(here)
+        return f"{file}:{self.line}" if self.line else file
 
     @property
     def short(self) -> str:
@@ -41,6 +42,8 @@ class Site(NamedTuple):
         return f"{Path(self.file).name}:{self.line}" if self.line else self.file
 
 
+here = ""
+"""What the names of files are shown without: the folder in which a command was typed, while it runs."""
 UNKNOWN = Site("<unknown>", 0, "")
 OWN = str(Path(__file__).parents[1]) + os.sep
 GENERATED = ("<multigrad", "<pullback", "<frozen")

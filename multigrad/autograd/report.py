@@ -5,14 +5,14 @@ from __future__ import annotations
 import linecache
 import platform
 import shlex
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..engine.profiling import BACKWARD, FORWARD
+from . import noting
 from .drawing import STYLE, counted, size
 from .memory import MemoryReport, Share
 from .profiler import profile
@@ -33,10 +33,10 @@ class Run:
     """A run of a script under the profiler.
 
         run = Run("script.py", ["--epochs", "3"])
-        status = run.go(lambda ended: run_script("script.py", ["--epochs", "3"], ended))
+        run.begin()
+        status = ...  # run it
+        run.end(status)  # while its arrays are still there
         run.write("report.html")
-
-    `go` gives a function that the script's runner calls when the script has ended, and while its arrays are still there.
     """
 
     def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
@@ -46,24 +46,17 @@ class Run:
         self.when = datetime.now().astimezone()
         self.profile = profile(record_shapes=True, profile_memory=True, with_stack=True)
         self.observer = Observer()
-        self._open = False
 
-    def go(self, runner: Callable[[Callable[[], None]], int]) -> int:
-        """Run it. Returns, and keeps, the exit status."""
+    def begin(self) -> None:
+        """Look at all that runs from here on."""
         self.observer.open()  # before the profiler, which then stands closer to the calls, and does not measure what this takes
         self.profile.__enter__()
-        self._open = True
-        try:
-            self.status = runner(self._ended)
-        finally:
-            self._ended()
-        return self.status
 
-    def _ended(self) -> None:
-        if self._open:
-            self._open = False
-            self.profile.__exit__(None, None, None)
-            self.observer.close()
+    def end(self, status: int) -> None:
+        """Look no more. `status`: the exit status of the script."""
+        self.status = status
+        self.profile.__exit__(None, None, None)
+        self.observer.close()
 
     @property
     def html(self) -> str:
@@ -174,7 +167,7 @@ def _line(entry: str) -> str:
     file, _, rest = entry.rpartition("(")
     number, _, function = rest.partition("): ")
     text = linecache.getline(file, int(number)).strip()[:160] if number.isdigit() else ""
-    return f"{file}:{number} {function}" + (f"\n    {text}" if text else "")
+    return f"{file.removeprefix(noting.here)}:{number} {function}" + (f"\n    {text}" if text else "")
 
 
 # ----- Memory -----
@@ -246,17 +239,3 @@ def _picture(seen: Seen | None) -> tuple[str, float, float]:
     if seen is None:
         return "", 0, 0
     return (f"{STYLE}<g id=\"graph-all\">{seen.drawing}</g>" if seen.drawing else "", seen.width, seen.height)
-
-
-def run(script: str, arguments: Sequence[str], output: Path, runner: Callable[..., int]) -> int:
-    """For the command line: run, write, tell where. Returns the exit status of the script."""
-    it = Run(script, arguments)
-    status = it.go(lambda ended: runner(script, arguments, ended))
-    sys.stdout.flush()
-    try:
-        it.write(output)
-    except OSError as error:
-        print(f"the report could not be written: {error}", file=sys.stderr)
-        return status or 2
-    print(f"report: {output}", file=sys.stderr)
-    return status

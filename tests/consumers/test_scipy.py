@@ -22,6 +22,7 @@ import scipy.stats as stats
 from consumer_checks import check, check_float32, drawn
 from scipy.spatial.transform import RigidTransform, Rotation
 
+SIMPSON_CONVERTS = tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 18)
 X, Y, V, W = drawn(2, 5), drawn(2, 5, seed=1), drawn(6), drawn(6, seed=2)
 Q, P = drawn(4), drawn(3)
 
@@ -81,6 +82,8 @@ EAGER: dict[str, tuple[Any, ...]] = {
     "stats.zmap": (stats.zmap, V, W),
     "integrate.trapezoid, rows": (lambda y: integrate.trapezoid(y, dx=0.5, axis=0), X),
     "integrate.cumulative_simpson": (integrate.cumulative_simpson, V),
+    **({} if SIMPSON_CONVERTS else {
+        "integrate.simpson": (integrate.simpson, V), "integrate.simpson, rows": (lambda y: integrate.simpson(y, dx=0.5), X)}),
     "integrate.cubature": (lambda a: integrate.cubature(lambda t: t[:, 0] * a[0], 0 * a[:1], a[:1]).estimate, V),
     "fft.ifft": (scipy.fft.ifft, V + 1j * W),
     "fft.hfft": (scipy.fft.hfft, V + 1j * W),

@@ -29,6 +29,8 @@ from multigrad.errors import GradientError
 SQUARE = drawn(3, 3)
 X, Y, V, W = drawn(2, 5), drawn(2, 5, seed=1), drawn(6), drawn(6, seed=2)
 
+SIMPSON_CONVERTS = tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 18)
+
 # Compiled: they ask for a NumPy array.
 CONVERTING: dict[str, tuple[Any, ...]] = {
     "fft.dct": (scipy.fft.dct, V),
@@ -44,7 +46,7 @@ CONVERTING: dict[str, tuple[Any, ...]] = {
     "ndimage.gaussian_filter": (lambda x: ndimage.gaussian_filter(x, 1.0), V),
     "ndimage.sobel": (ndimage.sobel, X),
     "ndimage.convolve": (ndimage.convolve, V, W),
-    "integrate.simpson": (integrate.simpson, V),
+    **({"integrate.simpson": (integrate.simpson, V)} if SIMPSON_CONVERTS else {}),
     "cluster.vq.vq": (vq.vq, X, Y),
     "cluster.hierarchy.linkage": (hierarchy.linkage, X),
     "spatial.distance.cdist": (distance.cdist, X, Y),

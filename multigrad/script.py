@@ -1,0 +1,87 @@
+"""Running a script as `python script.py arguments` does, and something more when it has ended: for the commands that look at it.
+
+What ends a program is more than its last line: Python waits for its threads, tells pools to let theirs go, and calls what was registered
+with atexit. So where the process belongs to the script, what is done at its end is registered there too, first and so run last.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import sys
+import types
+import zipfile
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
+from typing import Any
+
+from .autograd import noting
+
+
+def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leaving: bool = False) -> int:
+    """Run a script in this process, then call `finish` with its exit status. Returns the status that `finish` returns.
+
+    leaving   this process ends with the script: `finish` is called as the last thing before it does, in the process that was here at first,
+              and another status than the script's makes the process end with that one at once; what is returned is the script's own
+
+    The script finds its absolute path in `__file__` and itself in `sys.modules`. An error is shown by `sys.excepthook`, without the frames
+    of this function.
+    """
+    given, path = path, os.path.abspath(path)
+    before = sys.argv, sys.path[:], sys.modules["__main__"], noting.here
+    main = types.ModuleType("__main__")
+    main.__file__, main.__builtins__ = path, sys.modules["builtins"]  # type: ignore[attr-defined]
+    main.__loader__ = SourceFileLoader("__main__", path)
+    sys.argv, sys.path[0:1], sys.modules["__main__"] = [given, *arguments], [os.path.dirname(os.path.realpath(path))], main
+    noting.here = os.path.join(os.getcwd(), "")
+    ended: list[int] = []
+    if leaving:
+        atexit.register(_last, finish, ended, os.getpid())
+    ended.append(_status(path, main))
+    if leaving:
+        return ended[0]
+    try:
+        return finish(ended[0])
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"], noting.here = before
+
+
+def _last(finish: Callable[[int], int], ended: list[int], process: int) -> None:
+    if os.getpid() != process or not ended:  # a fork of it
+        return
+    status = finish(ended[0])
+    if status != ended[0]:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _status(path: str, main: types.ModuleType) -> int:
+    try:
+        _execute(path, main)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(path):
+            trace = trace.tb_next
+        if trace is not None or isinstance(error, SyntaxError):  # one of the script itself has no frame in it
+            error = error.with_traceback(trace)
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _execute(path: str, main: types.ModuleType) -> None:
+    if zipfile.is_zipfile(path):  # python runs the __main__.py in it
+        import runpy
+
+        runpy.run_path(path, run_name="__main__")
+        return
+    with io.open_code(path) as file:
+        code: Any = compile(file.read(), path, "exec", dont_inherit=True)
+    exec(code, main.__dict__)
