@@ -233,11 +233,17 @@ class TestJacobians:
         assert func.hessian(lambda e: xp.sum(e * e))(none).shape == (0, 2, 0, 2)
 
     def test_integers_have_no_derivative(self, xp):
-        for j in (func.jacrev, func.jacfwd):
-            found = j(lambda x: (xp.argmax(x), x > 0.5, x))(raw(xp, V))
-            close(found[0], np.zeros(3))
-            assert found[1].shape == (3, 3)
-            close(found[2], np.eye(3))
+        """Zeros in forward mode, an error in reverse mode: as in PyTorch and JAX."""
+        found = func.jacfwd(lambda x: (xp.argmax(x), x > 0.5, x))(raw(xp, V))
+        close(found[0], np.zeros(3))
+        assert found[1].shape == (3, 3)
+        close(found[2], np.eye(3))
+        for name in ("jacrev", "jacobian"):
+            with pytest.raises(TypeError, match=f"{name}: every output must be of a floating dtype, but one is of dtype .*int.* as aux"):
+                getattr(func, name)(lambda x: (x, xp.argmax(x)))(raw(xp, V))
+            g, i = getattr(func, name)(lambda x: (x, xp.argmax(x)), has_aux=True)(raw(xp, V))
+            close(g, np.eye(3))
+            assert int(i) == int(np.argmax(V))
 
     def test_aux(self, xp):
         x = raw(xp, V)

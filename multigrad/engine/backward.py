@@ -15,7 +15,7 @@ from . import grad_mode
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import Layer, innermost
+from .level import Layer, innermost, outside
 from .reach import reach, survey
 from .tensor import LayeredTensor, Tensor, _new, element_of, wrap, wrap_at
 
@@ -318,12 +318,12 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     if p.raw or (not p.create and not _any_layer(g) and not _any_layer(saved)):
         return rule.vjp(node.host.xp, g, *saved)
     lifted = [_lift(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
-    xp = node.host.bound
     if isinstance(node, MultiNode):
         g = tuple(None if x is None else _constant(x) for x in g)
     else:
         g = _constant(g)
-    found = rule.vjp(xp, g, *lifted)
+    with outside():  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
+        found = rule.vjp(node.host.bound, g, *lifted)
     if p.create:
         return found
     return strip(found) if rule.single else tuple(strip(x) for x in found)

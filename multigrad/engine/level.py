@@ -168,11 +168,13 @@ def transformation(name: str) -> Iterator[Run]:
         run.finished = True
 
 
-@contextmanager
-def outside() -> Iterator[None]:
-    """Run a rule of a layer: constants that it makes belong to no transformation, and so below whatever it computes with."""
-    token = _running.set(None)
-    try:
-        yield
-    finally:
-        _running.reset(token)
+class outside:
+    """Run a rule: constants that it makes belong to no transformation, and so below whatever it computes with."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _running.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        _running.reset(self._token)

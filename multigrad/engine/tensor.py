@@ -399,6 +399,23 @@ class LayeredTensor(Tensor):
         self._how = how
         return self
 
+    def __copy__(self) -> Tensor:
+        self._movable()
+        return super().__copy__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        self._movable()
+        return super().__deepcopy__(memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._movable()
+        return super().__reduce_ex__(protocol)
+
+    def _movable(self) -> None:
+        """Raise unless it is a constant: a copy by other ways than operations would lose the derivative."""
+        if self._node is not None:
+            raise RuntimeError(f"a Tensor that the transformation {self._run.name!r} differentiates can be neither copied nor pickled; clone() it")
+
     def _check(self) -> None:
         if self._born is not None and len(self._cell) != self._born:
             _refresh(self)

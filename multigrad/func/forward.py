@@ -15,7 +15,7 @@ from ..engine.tensor import element_of
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
 from . import tree
-from .reverse import Function, _call, _checked_input, _outside, _result, _zeros, vjp
+from .reverse import Function, _call, _checked_input, _outside, _result, _zeros, check_function, vjp
 
 
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
@@ -28,6 +28,7 @@ def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False
 
     Returns (output, tangent), both with the structure of the output; the tangents have its shapes and dtypes. As torch.func.jvp.
     """
+    check_function(function, "jvp")
     if not isinstance(primals, tuple):
         raise TypeError(f"jvp: primals must be a tuple, so that function(*primals) is a call, not {type(primals).__name__}")
     try:
@@ -76,6 +77,8 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any
     Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and returns that of the output; it may be called
     several times, and does not call `function` again. What that has recorded stays in memory meanwhile. As torch.func.linearize.
     """
+    check_function(function, "linearize")
+    primals = tuple(tree.replaced(lambda x: x, p) for p in primals)
     output, pullback = vjp(function, *primals)
     outs = list(tree.leaves(output))
     smooth = [i for i, x in enumerate(outs) if element_of(x).floating]

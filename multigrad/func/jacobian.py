@@ -16,7 +16,7 @@ from ..engine.tensor import LayeredTensor, element_of
 from ..errors import GradientError
 from . import tree
 from .forward import _push
-from .reverse import Function, _call, _checked_input, _chosen, _differentiate, _inner, _input, _numbers, _outside, _own, _result
+from .reverse import Function, _call, _checked_input, _chosen, _differentiate, _inner, _input, _numbers, _outside, _own, _result, check_function
 from .vmap import vmap
 
 Block = Callable[[Any, Any, Any], Any]
@@ -30,10 +30,11 @@ def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
     chunk_size  how many rows to compute at once, at least 1, or None for all: less memory, the same result
 
     The Jacobian has the structure of the output; in the place of each array there, of shape `m`, it has the structure of the argument,
-    with arrays of shape `m + n` for arrays of shape `n` there. Arguments and outputs must be real. As torch.func.jacrev.
+    with arrays of shape `m + n` for arrays of shape `n` there. Arguments and outputs must be real and floating. As torch.func.jacrev.
     """
     numbers = _numbers(argnums, "jacrev")
     _check_chunk(chunk_size, "jacrev")
+    check_function(function, "jacrev")
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -49,10 +50,11 @@ def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
     randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
 
     The other arguments, and the result, are those of `jacrev`; `function` is called once for each array to differentiate with respect to,
-    and each chunk of it. As torch.func.jacfwd.
+    and each chunk of it. Where an output is of an integer or boolean dtype its Jacobian is zero, of that dtype. As torch.func.jacfwd.
     """
     numbers = _numbers(argnums, "jacfwd")
     _check_chunk(chunk_size, "jacfwd")
+    check_function(function, "jacfwd")
     if randomness not in ("error", "different", "same"):
         raise ValueError(f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}")
 
@@ -71,6 +73,7 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool
     """
     numbers = _numbers(argnums, "jacobian")
     _check_chunk(chunk_size, "jacobian")
+    check_function(function, "jacobian")
 
     @wraps(function)
     def chosen(*args: Any, **kwargs: Any) -> Any:
@@ -85,6 +88,7 @@ def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
     For a function that returns a scalar and an argument of shape `n` it is an array of shape `n + n`. For several arguments, structures and
     outputs it is the Jacobian of the Jacobian, as `jacrev` describes it: `hessian(f, argnums=(0, 1))(x, y)[i][j]`. As torch.func.hessian.
     """
+    check_function(function, "hessian")
     return jacfwd(jacrev(function, argnums, has_aux, chunk_size=chunk_size), argnums, has_aux, chunk_size=chunk_size)
 
 
@@ -120,12 +124,16 @@ class _Jacobian:
         """Call the function on Tensors of a transformation."""
         with transformation(self.name) as run:
             inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
+            flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
             output, aux = _call(self.function, inputs, self.kwargs, self.has_aux, self.name, run)
         for x in tree.leaves(output):
             if not is_array(x):
                 raise TypeError(f"{self.name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it "
                                 f"returned {type(x).__name__}")
-        return run, output, aux, [t for i in self.positions for t in tree.leaves(inputs[i])]
+            if not element_of(x).floating:
+                raise TypeError(f"{self.name}: every output must be of a floating dtype, but one is of dtype {x.dtype}, which has no derivative; "
+                                "what is not to be differentiated can be returned as aux, with has_aux=True")
+        return run, output, aux, flat
 
     def _rows(self, run: Run, output: Any, aux: Any, inputs: list[LayeredTensor], chunk_size: int | None) -> Any:
         outs = list(tree.leaves(output))

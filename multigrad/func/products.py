@@ -6,7 +6,7 @@ from typing import Any
 
 from . import tree
 from .forward import jvp
-from .reverse import Function, value_and_grad
+from .reverse import Function, check_function, value_and_grad
 
 
 def hvp(function: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -> tuple[Any, ...]:
@@ -20,6 +20,7 @@ def hvp(function: Function, primals: Any, tangents: Any, *, has_aux: bool = Fals
     reverse mode, at the price of about two gradients in time and memory, whatever the number of variables. Raw arrays give raw arrays,
     Tensors give Tensors. As autograd.functional.hvp, which does it by two passes of reverse mode.
     """
+    check_function(function, "hvp")
     if not isinstance(primals, tuple) or not primals:
         raise TypeError("hvp: primals must be a tuple of at least one argument, so that function(*primals) is a call, "
                         f"not {tree.shown(primals)}")

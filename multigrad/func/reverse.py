@@ -32,12 +32,14 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns a tuple with the
     structure of `primals`. It may be called several times. As torch.func.vjp.
     """
+    check_function(function, "vjp")
+    primals = tuple(tree.replaced(lambda x: x, p) for p in primals)  # whatever becomes of containers, here and in the function
+    raw = not any(isinstance(x, Layer) for x in tree.leaves(list(primals)))
     with transformation("vjp") as run:
         inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
+        flat = list(tree.leaves(inputs))
         output, aux = _call(function, inputs, {}, has_aux, "vjp", run)
         outs = list(tree.leaves(output))
-    raw = not any(isinstance(x, Layer) for x in tree.leaves(list(primals)))
-    flat = list(tree.leaves(inputs))
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
@@ -62,12 +64,15 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure. As jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
+    check_function(function, "grad")
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
+        raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
         with transformation("grad") as run:
             inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
+            flat = list(tree.leaves([inputs[i] for i in chosen]))  # now: the function may do with its containers as it likes
             output, aux = _call(function, inputs, kwargs, has_aux, "grad", run)
             if not is_array(output) and type(output) not in SCALARS:
                 raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
@@ -77,9 +82,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         value = seed(output) if isinstance(output, LayeredTensor) else None
         if value is None and prod(getattr(output, "shape", ())) != 1:
             raise GradientError(NOT_SCALAR)
-        raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
         wanted = [args[i] for i in chosen]
-        flat = list(tree.leaves([inputs[i] for i in chosen]))
         seeds = [value if _own(output, run) else None]
         found = iter(_differentiate([output], seeds, flat, run, keep=False))
         grads = tuple(tree.replaced(lambda _: _result(next(found), raw), w) for w in wanted)
@@ -99,6 +102,11 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
         return (found, value[1]) if has_aux else found
 
     return gradient
+
+
+def check_function(function: Any, name: str) -> None:
+    if not callable(function):
+        raise TypeError(f"{name}: the first argument must be a function, not {type(function).__name__}")
 
 
 def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from ..engine.level import Layer, Run, transformation
 from ..engine.tensor import LayeredTensor, element_of, wrap
 from ..layers.batched import Batched
 from . import tree
-from .reverse import Function, _result
+from .reverse import Function, _result, check_function
 
 
 def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Function:
@@ -35,6 +35,7 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
         raise ValueError(f"vmap: chunk_size must be an int above 0, or None, not {chunk_size!r}")
     if randomness not in ("error", "different", "same"):
         raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")
+    check_function(function, "vmap")
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
 

@@ -115,6 +115,14 @@ class Batched(Immutable):
     def tolist(self) -> Any:
         self._single("tolist()")
 
+    @property
+    def array(self) -> Any:
+        """Raises BatchingError: what is stored is a whole batch, which is no value of one example."""
+        self._check()
+        raise BatchingError(f"array of an array inside vmap: it stands for one example, and what is stored is a batch of {self._array.shape[0]}. "
+                            "Compute with the array itself, which has the operators and, by its __array_namespace__(), the functions of the "
+                            "standard; a Function computed outside of multigrad can give a vmap() of its own.")
+
     def _single(self, what: str) -> None:
         self._check()
         raise BatchingError(f"{what} of an array inside vmap: it stands for a batch of {self._array.shape[0]} examples, whose values may differ. "
