@@ -78,3 +78,9 @@ def test_print_graph_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(RuntimeError, match="needs the package rich: pip install rich"):
         graph.print_graph(mg.asarray([1.0], requires_grad=True), rich=True)
+
+
+@pytest.mark.parametrize("given", [np.ones(3), [], [1.0]])
+def test_what_is_no_tensor(given: Any) -> None:
+    with pytest.raises(TypeError, match="print_graph takes a Tensor or a sequence of Tensors, not"):
+        printed(given)

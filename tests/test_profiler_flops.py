@@ -90,3 +90,75 @@ def test_on_other_backends(backend):  # F207
         mg.linalg.inv(a)
         a += 1.0
     assert {e.name: e.flops for e in prof.function_events if e.cpu_parent is None} == {"linalg.inv": 16, "add_": 4}
+
+
+RNG = np.random.default_rng(0)
+A, B, SQUARE = RNG.normal(size=(8, 4, 5)), RNG.normal(size=(5, 6)), RNG.normal(size=(5, 5)) + 5 * np.eye(5)
+PRODUCT = 2 * 8 * 4 * 5 * 6
+
+
+def total(program, *arrays, raw=False):
+    """All that the profiler counts for `program(xp, *arrays)`."""
+    xp = mg.namespace("numpy")
+    given = arrays if raw else [xp.asarray(a) for a in arrays]
+    with profile(with_flops=True) as prof:
+        program(xp, *given)
+    return prof.total_average().flops
+
+
+TRANSFORMED = {
+    "vmap": (lambda xp, a, b: mg.func.vmap(lambda t: xp.matmul(t, b))(a), (A, B), PRODUCT),
+    "vmap of add": (lambda xp, a: mg.func.vmap(lambda t: xp.add(t, 1.0))(a), (A,), 160),
+    "vmap of vmap": (lambda xp, a, b: mg.func.vmap(mg.func.vmap(lambda t: xp.matmul(t, b)))(a), (A, B), PRODUCT),
+    "vmap of vecdot": (lambda xp, a: mg.func.vmap(lambda t: xp.vecdot(t, t, axis=-2))(a), (A,), 2 * 160),
+    "vmap of rfft": (lambda xp, a: mg.func.vmap(lambda t: xp.fft.rfft(t, axis=0))(a), (A,), round(2.5 * 160 * np.log2(4))),
+    "vmap of outer": (lambda xp, a: mg.func.vmap(lambda t: xp.linalg.outer(t, t))(a), (A[:, 0],), 8 * 25),
+    "one matrix for all": (lambda xp, a, s: mg.func.vmap(lambda t: xp.linalg.solve(s, t))(a), (A[:, 0], SQUARE), round(250 / 3 + 2 * 5 * 40)),
+    "in place": (lambda xp, a: mg.func.vmap(lambda t: (t * 1.0).add_(t))(a), (A,), 2 * 160),
+    "vmap of grad": (lambda xp, a, b: mg.func.vmap(mg.func.grad(lambda t: xp.sum(xp.matmul(t, b))))(a), (A, B), 2 * PRODUCT),
+    "grad of vmap": (lambda xp, a, b: mg.func.grad(lambda t: xp.sum(mg.func.vmap(lambda u: xp.matmul(u, b))(t)))(a), (A, B), 2 * PRODUCT),
+    "jacrev": (lambda xp, v, b: mg.func.jacrev(lambda t: xp.matmul(t, b))(v), (A[0, 0], B), 60 + 6 * 60),
+    "jacfwd": (lambda xp, v, b: mg.func.jacfwd(lambda t: xp.matmul(t, b))(v), (A[0, 0], B), 60 + 5 * 60),
+    "jvp": (lambda xp, a, b: mg.func.jvp(lambda t: xp.matmul(t, b), (a,), (a,)), (A, B), 2 * PRODUCT),
+    "jvp, two tangents": (lambda xp, a, b: mg.func.jvp(xp.matmul, (a, b), (a, b)), (A, B), 3 * PRODUCT + 192),
+    "jvp of tanh": (lambda xp, b: mg.func.jvp(xp.tanh, (b,), (b,)), (B,), 3 * 30),
+    "jvp of several outputs": (lambda xp, s: mg.func.jvp(lambda t: xp.linalg.slogdet(t)[1], (s,), (s,)), (SQUARE,), None),
+    "vmap of jvp": (lambda xp, a, b: mg.func.vmap(lambda t: mg.func.jvp(lambda u: xp.matmul(u, b), (t,), (t,)))(a), (A, B), 2 * PRODUCT),
+    "jvp of vmap": (lambda xp, a, b: mg.func.jvp(mg.func.vmap(lambda t: xp.matmul(t, b)), (a,), (a,)), (A, B), 2 * PRODUCT),
+    "jvp of grad": (lambda xp, a, b: mg.func.jvp(mg.func.grad(lambda t: xp.sum(xp.matmul(t, b))), (a,), (a,)), (A, B), None),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_under_transformations(name):  # F207
+    """All examples, each operation once, tangents too; of Tensors and of raw arrays alike."""
+    program, arrays, flops = TRANSFORMED[name]
+    found = total(program, *arrays)
+    assert found == (flops if flops is not None else found) > 0
+    assert total(program, *arrays, raw=True) == found
+
+
+def test_results_are_the_same_where_tangents_are_counted(backend, xp):
+    a, b = xp.asarray(A.tolist()).array, xp.asarray(B.tolist()).array
+    f = lambda t: xp.sum(xp.tanh(xp.matmul(t, b)) / 3)
+    plain = mg.func.jvp(f, (a,), (a,))
+    with profile(with_flops=True):
+        counted_ = mg.func.jvp(f, (a,), (a,))
+    for x, y in zip(plain, counted_, strict=True):
+        assert type(x) is type(y) and x.dtype == y.dtype
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-14)
+
+
+def test_hooks_count_on_top_of_their_node():
+    x, b = mg.asarray(A, requires_grad=True), mg.asarray(B)
+    with profile(with_flops=True) as prof:
+        y = x @ b
+        y.register_hook(lambda g: g + g)
+        mg.sum(y).backward()
+    found = {e.name: e.flops for e in prof.function_events}
+    assert found["MatmulBackward"] == PRODUCT and prof.total_average().flops == 2 * PRODUCT + 192
+    with profile(with_flops=True) as prof:
+        y = x @ b
+        y.register_hook(lambda g: g + g)
+        mg.autograd.grad(mg.sum(y), x, create_graph=True)
+    assert prof.total_average().flops == 2 * PRODUCT + 192

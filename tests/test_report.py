@@ -107,6 +107,11 @@ def test_the_page_tells_every_event(trained: tuple[Run, Page]) -> None:
             assert trace["start"][a] + trace["duration"][a] <= trace["start"][b] + 1, "nothing is drawn over another"
 
 
+def test_without_javascript(trained: tuple[Run, Page]) -> None:
+    (note,) = re.findall(r"<noscript>(.*?)</noscript>", trained[0].html)
+    assert "Tables and charts are drawn by JavaScript, which is off here" in note
+
+
 def test_the_table_is_that_of_the_averages(trained: tuple[Run, Page]) -> None:
     it, page = trained
     averages = {a.key: a for a in it.profile.key_averages()}

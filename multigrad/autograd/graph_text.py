@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from .drawing import GraphPicture, counted, draw, readable, size, titled
 from .folding import Box, described
-from .vertices import bytes_kept
+from .vertices import bytes_kept, tensors_of
 
 
 def print_graph(tensor: Any, params: Any = None, *, depth: int | None = None, fold: bool | None = None, max_nodes: int = 100,
@@ -25,6 +25,7 @@ def print_graph(tensor: Any, params: Any = None, *, depth: int | None = None, fo
     """
     if depth is not None and (not isinstance(depth, int) or depth < 1):
         raise ValueError(f"print_graph: depth must be a positive number or None, not {depth!r}")
+    tensors_of(tensor, "print_graph")
     lines = [readable(line).replace("\n", "\\n") for line in _lines(draw(tensor, params, fold=fold, max_nodes=max_nodes), depth)]
     if rich:
         _print_rich(lines, file)

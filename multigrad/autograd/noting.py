@@ -11,18 +11,21 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..engine import element, instruments
 from ..engine.anomaly import TRACEBACK
 from ..engine.graph import Node
 from ..engine.tensor import Tensor
+from .profiler_calls import each_call
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Site(NamedTuple):
@@ -93,7 +96,7 @@ class Note(NamedTuple):
 
 
 _notes: WeakKeyDictionary[Node, Note] = WeakKeyDictionary()
-_labels: ContextVar[tuple[tuple[str, int], ...]] = ContextVar("multigrad.graph_labels", default=())
+_labels: ContextVar[tuple[_Block, ...]] = ContextVar("multigrad.graph_labels", default=())
 _numbers = count(1)
 _recorders: list[object] = []
 """One entry for each `record_lines` that is entered."""
@@ -120,7 +123,8 @@ def output_of(t: Any) -> Output | None:
 def _remember(node: Node, values: Sequence[Any], result: Any) -> None:
     where = site(sys._getframe(1), skipped()) if _recorders else None
     outs = (result,) if isinstance(result, Tensor) else tuple(result)
-    _notes[node] = Note(where, _labels.get(), tuple(map(output_of, outs)))
+    labels = tuple((b.name, b.number) for b in _labels.get() if b.open)
+    _notes[node] = Note(where, labels, tuple(map(output_of, outs)))
 
 
 _ENTRY = re.compile(r'  File "(.*)", line (\d+), in (.*)\n')
@@ -139,11 +143,15 @@ def note_of(node: Node) -> Note | None:
     return found
 
 
-class record_lines(contextlib.ContextDecorator):
+class record_lines:
     """Within this context, on every thread, nodes remember the line of the program that made them, and the shapes and dtypes of their outputs.
 
-    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well.
+    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. Also a decorator: while the function runs, which
+    may be a coroutine function; of a generator, while its steps do.
     """
+
+    def __call__(self, function: F) -> F:
+        return each_call(function, record_lines)  # type: ignore[return-value]
 
     def __enter__(self) -> record_lines:
         instruments.install(_remember)
@@ -155,22 +163,49 @@ class record_lines(contextlib.ContextDecorator):
         instruments.remove(_remember)
 
 
-class label(contextlib.ContextDecorator):
+class _Block:
+    """A block with a label, as long as it is open."""
+
+    __slots__ = ("name", "number", "open")
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number, self.open = name, number, True
+
+
+class label:
     """Within this context, on this thread or task, nodes belong to the part of the graph of this name: what `draw` folds a large graph by.
 
-    Labels nest. Also a decorator: each call of the function is one block of that name.
+    Labels nest. Also a decorator: each call of the function is one block of that name, of a coroutine function, too. A generator function that
+    is decorated has its label while its steps run, and what runs between them has not; the label of a `with` around a `yield` stays in force
+    until the block ends.
     """
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError(f"label takes the name of a part of the graph, a str, not {type(name).__name__}")
         self.name = name
+        self._number = 0  # of the call that it is for
+        self._blocks: list[_Block] = []
 
     def __enter__(self) -> label:
         instruments.install(_remember)
-        _labels.set((*_labels.get(), (self.name, next(_numbers))))
+        block = _Block(self.name, self._number or next(_numbers))
+        self._blocks.append(block)
+        _labels.set((*_labels.get(), block))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _labels.set(_labels.get()[:-1])
+        inside = _labels.get()
+        block = next((b for b in reversed(inside) if b in self._blocks), None) or self._blocks[-1]  # a generator may end it anywhere
+        self._blocks.remove(block)
+        block.open = False
+        _labels.set(tuple(b for b in inside if b.open))
         instruments.remove(_remember)
+
+    def __call__(self, function: F) -> F:
+        return each_call(function, self._of_a_call)  # type: ignore[return-value]
+
+    def _of_a_call(self) -> label:
+        found = label(self.name)
+        found._number = next(_numbers)
+        return found

@@ -11,6 +11,8 @@ from ..engine.profiling import Call, Frame, Label
 from .profiler_memory import arrays
 from .profiler_recorder import Detail, describe
 
+LEAF = 2**64 - 1
+
 
 class _Ranges(profiling.Watcher):
     """Tells NVTX of everything that begins and ends; on a library with a profiler of its own, that one, too."""
@@ -21,7 +23,7 @@ class _Ranges(profiling.Watcher):
         self._labels: dict[Label, Any] = {}
 
     def begin(self, call: Call, frame: Frame) -> Any:
-        text = f"{call.name}, seq={upcoming()}" if call.node is None else f"{call.name}, stashed seq={call.node.seq}"
+        text = f"{call.name}, seq={upcoming()}" if call.node is None else f"{call.name}, stashed seq={_number(call.node)}"
         if self.record_shapes:
             detail = Detail()
             describe(call, detail)
@@ -51,6 +53,12 @@ class _Ranges(profiling.Watcher):
         return None if host is None else host.backend.kernel("annotation")(host.xp, text)
 
 
+def _number(node: graph.Node) -> int:
+    """The number that the node was made with; of the end of the graph at a leaf, which no operation made, PyTorch's for these."""
+    found = profiling.node_sequence(node)
+    return found if found >= 0 else LEAF
+
+
 def upcoming() -> int:
     """The number that the next node will get, if there is one."""
     counter: Any = graph.tick.__self__  # type: ignore[attr-defined]
@@ -67,7 +75,9 @@ class emit_nvtx:
     record_shapes  the shapes of the arguments stand in the name: [[2, 3], [3], []], with [] for what is no array
 
     An operation's range is `multiply, seq=N`, where N is the number that its node gets if it makes one. A node's is
-    `MultiplyBackward, stashed seq=M`, where M is the number that it got. Equal numbers belong together. What runs inside a node has a seq as
+    `MultiplyBackward, stashed seq=M`, where M is the number that it got. Equal numbers belong together; that of AccumulateGrad, which no
+    operation made, is 2**64 - 1. An operation that makes no
+    node has the number as well, which a later one may get: of several, the node is that of the last. What runs inside a node has a seq as
     well, which means something if the pass is itself recorded (create_graph=True): then the nodes of the second derivative are stashed with it.
     Times can be read after the process has ended, by `load_nvprof`. Where arrays are JAX's, the ranges are jax.profiler.TraceAnnotations, too.
     """

@@ -12,8 +12,6 @@ Function ("MyFunction"), or of a block with a label. It costs nothing while it i
 
 from __future__ import annotations
 
-import functools
-import inspect
 import platform
 import secrets
 import warnings
@@ -24,6 +22,7 @@ from ..engine import profiling
 from . import profiler_trace
 from .nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 from .nvtx import emit_nvtx
+from .profiler_calls import each_call
 from .profiler_recorder import MEMORY_EVENT_NAME, Recorder, events_of, times_devices
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
@@ -152,7 +151,7 @@ class profile:
     def export_chrome_trace(self, path: Any, metadata: dict[str, Any] | None = None, use_python_export: bool = False) -> None:
         """Write all events for chrome://tracing and https://ui.perfetto.dev, with arrows from operations to their nodes.
 
-        `metadata` is added to the head of the file.
+        `metadata` is added to the head of the file. Raises TypeError, and writes nothing, where that is no JSON.
         """
         head = {"schemaVersion": 1, "deviceProperties": [], "trace_id": self.trace_id, "host_name": platform.node(),
                 "displayTimeUnit": "ms", "baseTimeNanoseconds": 0 if self._recorder is None else self._recorder.began, "traceName": str(path),
@@ -189,6 +188,9 @@ class profile:
 class record_function:
     """Give a block of code a label: as a context manager, or as a decorator of a function, a coroutine function too.
 
+    Of a generator function that is decorated, each step is a block. A `with` around a `yield` is one block, to which belongs what runs between
+    the steps: unless it opened a label of its own, and where several generators take turns, to the label that was opened last.
+
     name  the label
     args  shown beside it
 
@@ -196,6 +198,10 @@ class record_function:
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"record_function takes the name of a block, a str, not {type(name).__name__}")
+        if not (args is None or isinstance(args, str)):
+            raise TypeError(f"record_function: args must be a str or None, not {type(args).__name__}")
         self.name = name
         self.args = args
         self.run_callbacks_on_exit = True
@@ -215,20 +221,7 @@ class record_function:
             profiling.close_label(opened)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.iscoroutinefunction(function):
-            @functools.wraps(function)
-            async def labelled_coroutine(*args: Any, **kwargs: Any) -> Any:
-                with record_function(self.name, self.args):
-                    return await function(*args, **kwargs)
-
-            return labelled_coroutine
-
-        @functools.wraps(function)
-        def labelled(*args: Any, **kwargs: Any) -> Any:
-            with record_function(self.name, self.args):
-                return function(*args, **kwargs)
-
-        return labelled
+        return each_call(function, lambda: record_function(self.name, self.args))
 
     def _call_end_callbacks_on_future(self, future: Any) -> Any:
         """Have the label last until `future` (of concurrent.futures or asyncio) is done."""

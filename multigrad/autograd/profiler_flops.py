@@ -105,19 +105,29 @@ RULES: dict[str, _Rule] = {
 }
 
 
+_ONE: Mapping[str, int] = {}
+
+
 def known(name: str) -> bool:
     """Whether there is anything to count for the operation `name`."""
     return name in ELEMENTWISE or name in RULES
 
 
-def count(name: str, given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...], complex_: bool) -> int:
-    """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and of its results. 0 if not known."""
+def count(name: str, given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...], complex_: bool,
+          examples: Mapping[str, int] = _ONE) -> int:
+    """The operations of a call of the operation `name`: its arguments, the shapes of its arrays and of its results. 0 if not known.
+
+    `examples`: inside of vmap, how many examples each array stands for, by its name, and under "" the result.
+    """
     if not outs:
         return 0
+    times = examples.get("", 1)
     try:
         if name in ELEMENTWISE:
-            return round(math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1))
+            return round(times * math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1))
+        if name == "linalg.solve":  # one factorisation serves the right-hand sides of all examples
+            shapes, outs, times = {**shapes, "x1": (examples.get("x1", 1), *shapes["x1"])}, ((times, *outs[0]),), 1
         rule = RULES.get(name)
-        return 0 if rule is None else round(rule(given, shapes, outs) * (4 if complex_ and not name.startswith("fft.") else 1))
+        return 0 if rule is None else round(times * rule(given, shapes, outs) * (4 if complex_ and not name.startswith("fft.") else 1))
     except (IndexError, KeyError, TypeError, ValueError):  # arguments that the operation has refused, lengths that are not known yet
         return 0

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from time import perf_counter_ns, time_ns
 from typing import Any
@@ -15,16 +14,16 @@ from typing import Any
 from ..backends import discovery
 from ..engine import graph
 from ..engine.element import Host, host_of
-from ..engine.graph import AccumulateGrad
-from ..engine.level import Layer
+from ..engine.graph import AccumulateGrad, Node
 from ..engine.profiling import BACKWARD, FORWARD, LABEL, Call, Frame, Label, Watcher
 from ..errors import BackendError
-from ..registry import Op
-from . import profiler_flops
+from . import profiler_seams
+from .profiler_counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
 from .profiler_memory import Memory, arrays
 from .profiler_util import EventList, FunctionEvent
 
 MEMORY_EVENT_NAME = "[memory]"
+assert profiler_seams
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -42,7 +41,7 @@ def times_devices(use_device: str) -> bool:
 class Detail:
     """What is noted of a call beside its times, where that is asked for."""
 
-    __slots__ = ("dtypes", "flops", "host", "marks", "shapes", "stack", "structured")
+    __slots__ = ("alone", "dtypes", "flops", "host", "marks", "shapes", "stack", "structured")
 
     def __init__(self) -> None:
         self.shapes: list[Any] | None = None
@@ -51,6 +50,7 @@ class Detail:
         self.stack: list[str] | None = None
         self.marks: tuple[Any, Any] | None = None
         self.flops: Any = 0  # of a node: how often as many as the operation that made it
+        self.alone = False  # of a node: its rule runs without hooks
         self.host: Host | None = None
 
 
@@ -69,6 +69,8 @@ class Recorder(Watcher):
         self.end_time: int | None = None
         if not (shapes or flops or memory or stack or use_device):
             self.add = self.calls.append
+        if flops:
+            self.lift = over_layers
 
     def close(self) -> None:
         """Note nothing any more, whatever still runs elsewhere."""
@@ -106,6 +108,7 @@ class Recorder(Watcher):
                 self.memory.see(call.node.cell.grad if type(call.node) is AccumulateGrad else result, end)
             if self.flops:
                 detail.flops = wanted_gradients(call.node) if call.node is not None else flops(call, result)
+                detail.alone = type(call.node) is Node
         what = call.op if call.op is not None and call.op.name == call.name else call.name
         self.calls.append((what, start, end, frame, threading.get_ident(), -1 if failed and call.node is None else call.seq,
                            FORWARD if call.node is None else BACKWARD, detail))
@@ -146,27 +149,6 @@ def source() -> list[str]:
     return found
 
 
-@cache
-def _defaults(op: Op) -> dict[str, Any]:
-    return {name: p.default if p.default is not p.empty else None for name, p in op.signature.parameters.items()}
-
-
-def given(call: Call) -> dict[str, Any]:
-    """The arguments of an operation by their names, defaults included."""
-    assert call.op is not None
-    values, order, args = _defaults(call.op).copy(), call.order, call.args
-    if len(args) > len(order) or (order and args and call.op.roles[order[0]] == "arrays" and type(args[0]) not in (list, tuple)):  # *arrays
-        values[order[0]] = args
-    else:
-        values.update(zip(order, args, strict=False))
-    if call.kwargs:
-        values.update(call.kwargs)
-    return values
-
-
-PLAIN = frozenset({bool, int, float, complex, str, type(None), slice, type(Ellipsis)})
-
-
 def describe(call: Call, detail: Detail) -> None:
     """Note shapes and dtypes of the arguments, in their order: [] for what is no array."""
     values = (*call.args, *call.kwargs.values()) if call.op is None else tuple(given(call).values())
@@ -189,34 +171,6 @@ def describe(call: Call, detail: Detail) -> None:
     detail.shapes, detail.structured, detail.dtypes = shapes, structured, dtypes
 
 
-def is_array(x: Any) -> bool:
-    return isinstance(x, Layer) or (type(x) not in PLAIN and host_of(x) is not None)
-
-
-def flops(call: Call, result: Any) -> int:
-    """The floating point operations of a call, by the shapes."""
-    if call.op is None or not profiler_flops.known(call.op.name):
-        return 0
-    values = given(call)
-    shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}
-    outs = tuple(tuple(x.shape) for x in (result if isinstance(result, (tuple, list)) else (result,)) if is_array(x))
-    inner = next((x for v in values.values() for x in arrays(v)), None)
-    host = None if inner is None else host_of(inner)
-    complex_ = host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
-    return profiler_flops.count(call.op.name, values, shapes, outs, complex_)
-
-
-@cache
-def _multiplied(op: Op) -> bool:
-    return op.kind == "multilinear"
-
-
-def wanted_gradients(node: Any) -> int:
-    """The gradient by one factor of a product takes as many operations as the product. Of other nodes nothing is known."""
-    rule = getattr(node, "rule", None)
-    return sum(1 for need in rule.needs if need) if rule is not None and _multiplied(rule.op) else 0
-
-
 # ----- Events -----
 
 
@@ -227,7 +181,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     events: list[FunctionEvent] = list(labels.values())
     inside = {id(labels[label]): label.outer for label in labels}
     details: dict[int, Detail] = {}
-    parts: set[int] = set()
+    products: dict[int, bool] = {}
     for call in recorder.calls:
         if deadline is not None and perf_counter_ns() >= deadline:
             break
@@ -236,8 +190,8 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         inside[id(event)] = call[3].label
         if call[7] is not None:
             details[id(event)] = call[7]
-        if call[6] == BACKWARD or getattr(call[0], "kind", None) == "composite":
-            parts.add(id(event))
+            if call[6] == BACKWARD and call[7].flops:
+                products[id(event)] = call[7].alone
 
     def parent(event: FunctionEvent) -> FunctionEvent | None:
         return labels.get(inside.get(id(event)))  # type: ignore[arg-type]
@@ -259,8 +213,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         footer.append(f"Memory: {_amounts(line, -1)} at the end, {_amounts(line, None)} at the peak")
     found = EventList(events, use_device=recorder.use_device, profile_memory=recorder.memory is not None, with_flops=recorder.flops,
                       notes=notes, footer=footer, counters=counters)
-    found._build_tree(parent)
-    _count_once(found, parts)
+    found._build_tree(parent, lambda: count_once(found, products))
     return found
 
 
@@ -283,10 +236,12 @@ def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
 
 
 def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionEvent:
-    what, start, end, _, thread, seq, scope, detail = call
+    what, start, end, frame, thread, seq, scope, detail = call
     name = what if isinstance(what, str) else what.name if scope == FORWARD else graph.backward_name(what.name)
     event = FunctionEvent(number, name, thread, _us(recorder, start), _us(recorder, end), sequence_nr=seq, scope=scope,
                           use_device=recorder.use_device)
+    event._rule = frame.rule
+    event._op = what if scope == FORWARD and not isinstance(what, str) else None
     if detail is not None:
         event.input_shapes = detail.shapes or []
         event.structured_input_shapes = detail.structured
@@ -314,20 +269,6 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
             event.flops *= 0 if maker is None else maker.flops
         elif maker is not None and event.time_range.start > maker.time_range.end:
             event.sequence_nr = -1
-
-
-def _count_once(events: Sequence[FunctionEvent], parts: set[int]) -> None:
-    """Where a composite operation, or a node of a pass that is itself recorded, counts operations, its parts do not count them again.
-
-    Not so where a rule runs inside of an operation for a tangent: that comes on top.
-    """
-    counted: set[int] = set()
-    for event in events:  # parents begin first
-        if event.cpu_parent is not None and id(event.cpu_parent) in counted:
-            event.flops = 0
-            counted.add(id(event))
-        elif event.flops and id(event) in parts:
-            counted.add(id(event))
 
 
 def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:

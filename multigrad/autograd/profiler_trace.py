@@ -47,7 +47,7 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
-    """A small number and a name for each thread, and for each task whose labels overlap with those of others."""
+    """A small number and a name for each thread, for each task whose labels overlap with those of others, and for what else overlaps."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     rows: dict[tuple[int, int], tuple[int, str]] = {}
     for event in events:
@@ -55,7 +55,7 @@ def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
         if key not in rows:
             number = len(rows) + 1
             name = names.get(event.thread, f"thread {number}")
-            rows[key] = number, name if not event.lane else f"{name}, task {event.lane}"
+            rows[key] = number, name if not event.lane else f"{name}, task {event.lane}" if event.lane > 0 else f"{name}, overlap {-event.lane}"
     return rows
 
 
@@ -88,14 +88,15 @@ def _known(shapes: Any) -> Any:
 
 
 def write(path: Any, events: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> None:
-    """Write a JSON array of events, or an object with `head` and the events in "traceEvents"."""
-    with Path(path).open("w", encoding="utf-8") as file:
-        if head is not None:
-            file.write(json.dumps(head)[:-1] + ', "traceEvents": ')
-        file.write("[")
-        for i, event in enumerate(events):
-            file.write((",\n" if i else "\n") + json.dumps(event))
-        file.write("\n]" + ("}\n" if head is not None else "\n"))
+    """Write a JSON array of events, or an object with `head` and the events in "traceEvents". All of it is made before a file is touched."""
+    text = "[\n" + ",\n".join(map(json.dumps, events)) + "\n]"
+    if head is not None:
+        try:
+            begin = json.dumps(head, allow_nan=False)[:-1]
+        except (RecursionError, TypeError, ValueError) as error:
+            raise TypeError(f"export_chrome_trace: metadata must be what JSON can hold: {error}") from None
+        text = f'{begin}, "traceEvents": {text}}}'
+    Path(path).write_text(text + "\n", encoding="utf-8")
 
 
 def write_stacks(path: Any, events: Iterable[Any], metric: str) -> None:

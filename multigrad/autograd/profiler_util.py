@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from ..engine.profiling import BACKWARD, FORWARD
 from . import profiler_table, profiler_trace
+from .profiler_nesting import merge_twins, nest, share_time
 
 __all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "StringTable"]
 
@@ -125,6 +126,9 @@ class FunctionEvent(FormattedTimesMixin):
         self.flops = flops or 0
         self.is_user_annotation = is_user_annotation
         self.lane = lane
+        self._op: Any = None  # the declaration of an operation
+        self._rule: object = None  # the run of a rule that called it, see engine/profiling.py
+        self._own_time: float | None = None
 
     def append_kernel(self, name: Any, device: int, duration: float) -> None:
         """Add work on a device."""
@@ -150,9 +154,11 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long it took without the events inside. (Those of tasks may overlap, and count once.)"""
+        """How long it took without the events inside. Where labels overlap, each moment counts for the event that began last."""
         if self.is_async:
             return 0.0
+        if self._own_time is not None:
+            return self._own_time
         covered, reach = 0.0, float("-inf")
         for child in self.cpu_children:  # sorted by start
             start, end = max(child.time_range.start, reach), child.time_range.end
@@ -277,11 +283,19 @@ class EventList(list[Any]):
         return EventList(events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops,
                          notes=self._notes, footer=self._footer)
 
-    def _build_tree(self, parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None) -> None:
-        """Put every event inside of the innermost one around it. `parents` says where time alone does not tell: labels of tasks."""
-        nest(self, parents)
-        merged = _merge_twins(self)
+    def _build_tree(self, parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
+                    count: Callable[[], None] | None = None) -> None:
+        """Put every event inside of the innermost one around it. `parents` says where time alone does not tell: labels of tasks.
+
+        `count` is called while what carries out an operation still stands in it.
+        """
+        overlapping = nest(self, parents)
+        if count is not None:
+            count()
+        merged = merge_twins(self)
         self[:] = [e for e in self if id(e) not in merged]
+        for thread in overlapping:
+            share_time(self, thread)
         _take_stacks(self)
         self._tree_built = True
 
@@ -342,44 +356,6 @@ class EventList(list[Any]):
             total.key = None
         total.key = "Total"
         return total
-
-
-def nest(events: Sequence[FunctionEvent], parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None) -> None:
-    """Find the parents of events. Those of one thread that are no labels lie inside of each other, or apart; labels of tasks may overlap."""
-    stacks: dict[Any, list[FunctionEvent]] = defaultdict(list)
-    for event in sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end)):
-        times = event.time_range
-        stack = stacks[event.thread, event.node_id]
-        while stack and stack[-1].time_range.end <= times.start:
-            stack.pop()
-        around = next((e for e in reversed(stack) if e.time_range.end >= times.end), None)
-        label = None if parents is None else parents(event)
-        while label is not None and not (parents is not None and label.time_range.start <= times.start and times.end <= label.time_range.end):
-            label = parents(label) if parents is not None else None
-        if label is not None and (around is None or around.time_range.start <= label.time_range.start):
-            around = label
-        if around is not None:
-            around.append_cpu_child(event)
-            event.set_cpu_parent(around)
-            if not event.is_user_annotation:
-                event.lane = around.lane
-        if parents is None or not event.is_user_annotation:
-            stack.append(event)
-
-
-def _merge_twins(events: Sequence[FunctionEvent]) -> set[int]:
-    """Have an event take the place of one of the same name that is all there is inside of it. Returns those that are gone."""
-    gone: set[int] = set()
-    for event in reversed(events):
-        while len(event.cpu_children) == 1 and event.cpu_children[0].name == event.name and event.cpu_children[0].scope == event.scope == FORWARD:
-            (twin,) = event.cpu_children
-            gone.add(id(twin))
-            event.cpu_children = twin.cpu_children
-            event.kernels = event.kernels or twin.kernels
-            event.flops = event.flops or twin.flops
-            for child in twin.cpu_children:
-                child.cpu_parent = event
-    return gone
 
 
 def _take_stacks(events: Iterable[FunctionEvent]) -> None:

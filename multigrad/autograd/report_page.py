@@ -44,6 +44,7 @@ canvas { display: block; width: 100%; cursor: grab } canvas.moving { cursor: gra
 </head>
 <body>
 <h1>@TITLE@</h1>
+<noscript><p class="note">Tables and charts are drawn by JavaScript, which is off here: there is only the picture of the graph.</p></noscript>
 <div id="summary"></div>
 <div id="notes"></div>
 <section id="operations"><h2>Time by operation</h2>

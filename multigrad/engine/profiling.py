@@ -24,6 +24,7 @@ from typing import Any
 from ..registry import Op
 from . import steps
 from .graph import AccumulateGrad, Node, Pick
+from .level import Layer
 from .tensor import Tensor
 
 FORWARD, BACKWARD, LABEL = 0, 1, 7  # as PyTorch numbers the scopes of events
@@ -69,9 +70,12 @@ class Watcher:
     """What is told of every call. `add`: where it wants no more than times, the function that takes them, as tuples
 
         (declaration or name, start, end, frame, thread, sequence number, scope, detail)
+
+    `lift`: where it wants to see what the rules of tangents do on raw arrays, the function that runs such a rule, given it and its arguments.
     """
 
     add: Callable[[tuple[Any, ...]], None] | None = None
+    lift: Callable[..., Any] | None = None
 
     def begin(self, call: Call, frame: Frame) -> Any:
         """Before the call; what it returns is given to `end`."""
@@ -87,13 +91,14 @@ class Watcher:
 
 
 class Frame:
-    """Who watches in a context, and the label that is open there."""
+    """Who watches in a context, the label that is open there, and, by an object of its own, the run of a rule that operations are part of."""
 
-    __slots__ = ("add", "label", "watchers")
+    __slots__ = ("add", "label", "rule", "watchers")
 
-    def __init__(self, watchers: tuple[Watcher, ...], label: Label | None) -> None:
+    def __init__(self, watchers: tuple[Watcher, ...], label: Label | None, rule: object = None) -> None:
         self.watchers = watchers
         self.label = label
+        self.rule = rule
         self.add = watchers[0].add if len(watchers) == 1 else None
 
 
@@ -103,7 +108,7 @@ here: ContextVar[Frame | None] = ContextVar("multigrad.profiling", default=None)
 def watch(watcher: Watcher) -> None:
     """Have `watcher` told of everything in this context from now on."""
     frame = here.get()
-    here.set(Frame((watcher,), None) if frame is None else Frame((*frame.watchers, watcher), frame.label))
+    here.set(Frame((watcher,), None) if frame is None else Frame((*frame.watchers, watcher), frame.label, frame.rule))
     with _lock:
         _watchers.append(watcher)
         if len(_watchers) == 1:
@@ -115,7 +120,7 @@ def unwatch(watcher: Watcher) -> None:
     frame = here.get()
     if frame is not None:
         left = tuple(w for w in frame.watchers if w is not watcher)
-        here.set(Frame(left, frame.label) if left else None)
+        here.set(Frame(left, frame.label, frame.rule) if left else None)
     with _lock:
         _watchers.remove(watcher)
         if not _watchers:
@@ -133,7 +138,7 @@ def open_label(name: str, args: str | None) -> tuple[Label, Frame] | None:
     label = Label(name, args, frame.label)
     for watcher in frame.watchers:
         watcher.enter(label)
-    here.set(Frame(frame.watchers, label))
+    here.set(Frame(frame.watchers, label, frame.rule))
     return label, frame
 
 
@@ -157,14 +162,14 @@ def _reopen() -> None:
     while label is not None and label.end is not None:
         label = label.outer
     if label is not frame.label:
-        here.set(Frame(frame.watchers, label))  # whoever began to watch in the meantime, or ceased to
+        here.set(Frame(frame.watchers, label, frame.rule))  # whoever began to watch in the meantime, or ceased to
 
 
 def leave_label(opened: tuple[Label, Frame]) -> None:
     """Have what comes next stand outside of a label that ends later."""
     frame = here.get()
     if frame is not None:
-        here.set(Frame(frame.watchers, opened[1].label))
+        here.set(Frame(frame.watchers, opened[1].label, frame.rule))
 
 
 def _task() -> int:
@@ -184,6 +189,8 @@ def sequence(result: Any) -> int:
     """The number of the node that recorded a result, -1 if none did."""
     if isinstance(result, (tuple, list)):
         return next((n for n in map(sequence, result) if n >= 0), -1)
+    while isinstance(result, Layer) and not isinstance(result, Tensor):  # of the primal, or of all examples
+        result = result._array
     node = getattr(result, "_node", None)
     return -1 if node is None else node_sequence(node)
 
@@ -334,13 +341,24 @@ def function_seam(apply: Callable[..., Any]) -> Callable[..., Any]:
     return watched
 
 
+def within(frame: Frame, function: Callable[..., Any], *args: Any) -> Any:
+    """Run a rule so that what it calls is known as its part."""
+    token = here.set(Frame(frame.watchers, frame.label, object()))
+    try:
+        return function(*args)
+    finally:
+        here.reset(token)
+
+
 def _rule(inner: Callable[..., Any]) -> Callable[..., Any]:
     """Plain nodes: the rule alone."""
 
     def lifted(node: Node, saved: Any, g: Any, p: Any) -> Any:
-        frame = _here() if type(node) is Node else None
+        frame = _here()
         if frame is None:
             return inner(node, saved, g, p)
+        if type(node) is not Node:
+            return within(frame, inner, node, saved, g, p)
         add = frame.add
         if add is None:
             return _surrounded(frame, node, [g], inner, node, saved, g, p)

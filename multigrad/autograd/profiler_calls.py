@@ -1,0 +1,77 @@
+"""Decorators that surround each call of a function, whatever its kind."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+Around = Callable[[], AbstractContextManager[Any]]
+
+
+def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
+    """Have each call of `function` run inside of what `made` returns for it: a coroutine as a whole, of a generator each step."""
+    if inspect.isgeneratorfunction(function):
+        return _each_step(function, made)
+    if inspect.isasyncgenfunction(function):
+        return _each_asynchronous_step(function, made)
+    if inspect.iscoroutinefunction(function):
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with made():
+                return await function(*args, **kwargs)
+        return coroutine
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with made():
+            return function(*args, **kwargs)
+    return wrapper
+
+
+def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        around, generator = made(), function(*args, **kwargs)
+        resume, value = generator.send, None
+        while True:
+            try:
+                with around:
+                    found = resume(value)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                value = yield found
+                resume = generator.send
+            except GeneratorExit:
+                with around:
+                    generator.close()
+                raise
+            except BaseException as error:
+                resume, value = generator.throw, error
+    return wrapper
+
+
+def _each_asynchronous_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        around, generator = made(), function(*args, **kwargs)
+        resume, value = generator.asend, None
+        while True:
+            try:
+                with around:
+                    found = await resume(value)
+            except StopAsyncIteration:
+                return
+            try:
+                value = yield found
+                resume = generator.asend
+            except GeneratorExit:
+                with around:
+                    await generator.aclose()
+                raise
+            except BaseException as error:
+                resume, value = generator.athrow, error
+    return wrapper

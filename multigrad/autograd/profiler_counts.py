@@ -1,0 +1,128 @@
+"""Floating point operations of the events: those of each call by its shapes, all examples included, and each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from math import prod
+from typing import Any
+
+from ..engine.backward import strip
+from ..engine.element import host_of
+from ..engine.level import Layer
+from ..engine.profiling import FORWARD, Call
+from ..engine.tensor import element_of, wrap
+from ..layers.batched import Batched
+from ..registry import Op
+from . import profiler_flops
+from .profiler_memory import arrays
+
+PLAIN = frozenset({bool, int, float, complex, str, type(None), slice, type(Ellipsis)})
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, Layer) or (type(x) not in PLAIN and host_of(x) is not None)
+
+
+@cache
+def _defaults(op: Op) -> dict[str, Any]:
+    return {name: p.default if p.default is not p.empty else None for name, p in op.signature.parameters.items()}
+
+
+def given(call: Call) -> dict[str, Any]:
+    """The arguments of an operation by their names, defaults included."""
+    assert call.op is not None
+    values, order, args = _defaults(call.op).copy(), call.order, call.args
+    if len(args) > len(order) or (order and args and call.op.roles[order[0]] == "arrays" and type(args[0]) not in (list, tuple)):  # *arrays
+        values[order[0]] = args
+    else:
+        values.update(zip(order, args, strict=False))
+    if call.kwargs:
+        values.update(call.kwargs)
+    return values
+
+
+def _batches(x: Any) -> dict[int, int]:
+    """The numbers of examples that an array stands for, by the levels of vmap. (A tangent may have others than its primal.)"""
+    found: dict[int, int] = {}
+    while isinstance(x, Layer):
+        if type(x) is Batched:
+            found[x._level] = x._array.shape[0]
+        x = x._array
+    return found
+
+
+def flops(call: Call, result: Any) -> int:
+    """The floating point operations of a call, by the shapes: for all examples, and without those of a tangent."""
+    if call.op is None or not profiler_flops.known(call.op.name):
+        return 0
+    values = given(call)
+    shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}
+    results = [x for x in (result if isinstance(result, (tuple, list)) else (result,)) if is_array(x)]
+    levels: dict[int, int] = {}
+    for x in results:
+        levels.update(_batches(x))
+    examples = {n: prod(_batches(values[n]).values()) for n in shapes} | {"": prod(levels.values())} if levels else {}
+    inner = next((x for v in values.values() for x in arrays(v)), None)
+    host = None if inner is None else host_of(inner)
+    complex_ = host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
+    return profiler_flops.count(call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples)
+
+
+@cache
+def _multiplied(op: Op) -> bool:
+    return op.kind == "multilinear"
+
+
+def wanted_gradients(node: Any) -> int:
+    """The gradient by one factor of a product takes as many operations as the product. Of other nodes nothing is known."""
+    rule = getattr(node, "rule", None)
+    return sum(1 for need in rule.needs if need) if rule is not None and _multiplied(rule.op) else 0
+
+
+def over_layers(rule: Callable[..., Any], op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: Any) -> Any:
+    """Run the rule of a tangent over the differentiable namespace, so that what it calls is seen, where it would run on raw arrays."""
+    bound = element_of(ans[0] if op.outputs != () else ans).host.bound
+    if xp is bound:
+        return rule(op, xp, values, tangents, ans, raw)
+    lifted = [x if role == "plain" else _lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
+    found = rule(op, bound, lifted, [_lifted(t) for t in tangents], _lifted(ans))
+    return strip(found) if op.outputs == () else tuple(map(strip, found))
+
+
+def _lifted(x: Any) -> Any:
+    if type(x) is tuple:
+        return tuple(map(_lifted, x))
+    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
+
+
+def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
+    """Have what an event counts not be counted again inside of it.
+
+    An operation counts for all that carries it out; what runs in the rule of its tangent comes on top. The node of a product counts what its
+    rule calls, where that is seen, in the place of the estimate. `products`: those nodes, by id, with whether there is nothing but the rule
+    inside (else there are hooks, too).
+    """
+    inside: set[int] = set()
+    for event in events:  # parents begin first
+        around = event.cpu_parent
+        if around is not None and around._rule is event._rule and (id(around) in inside or (around.scope == FORWARD and around.flops)):
+            inside.add(id(event))
+    for event in events:
+        if id(event) in inside:
+            event.flops = 0
+    for event in events:
+        if id(event) in products:
+            parts = [part for child in event.cpu_children if products[id(event)] or child._rule is not event._rule for part in _all_of(child)]
+            seen = sum(part.flops for part in parts)
+            if seen:
+                event.flops = seen
+                for part in parts:
+                    part.flops = 0
+
+
+def _all_of(event: Any) -> list[Any]:
+    found = [event]
+    for e in found:  # which grows
+        found += e.cpu_children
+    return found

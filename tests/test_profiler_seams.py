@@ -1,0 +1,244 @@
+"""Arrays that are made of something else are events; labels that overlap, of generators and of tasks; what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad.autograd.profiler import profile, record_function
+from multigrad.engine import convert, rules
+
+
+def names(prof):
+    return [e.name for e in prof.function_events]
+
+
+class TestMakingArrays:
+    def test_of_lists_and_numbers(self, backend, xp):
+        with profile(profile_memory=True) as prof:
+            a = xp.asarray([1.0] * 1000, dtype=xp.float64)
+            b = mg.tensor([1.0] * 10, dtype="float64", backend=backend)
+            c = mg.asarray(2.0, backend=backend)
+        assert names(prof) == ["asarray"] * 3 and [a.shape, b.shape, c.shape] == [(1000,), (10,), ()]
+        assert [e.cpu_memory_usage for e in prof.function_events[:2]] == [8000, 80]
+
+    def test_copies_and_conversions(self):
+        x = np.ones(100)
+        with profile(profile_memory=True, record_shapes=True) as prof:
+            found = [mg.tensor(x), mg.asarray(x, copy=True), mg.asarray(x, dtype="float32"), mg.asarray(x, backend="strict")]
+        assert len(found) == 4 and names(prof) == ["asarray"] * 4
+        assert [e.cpu_memory_usage for e in prof.function_events] == [800, 800, 400, 800]
+        assert prof.function_events[0].input_shapes == [[100], [], [], []]
+
+    def test_what_is_wrapped_as_it_is(self, backend, xp):
+        x = xp.ones(3)
+        with profile(profile_memory=True) as prof:
+            xp.asarray(x.array)
+            xp.asarray(x)
+            mg.asarray(x.array, requires_grad=True)
+        assert names(prof) == []
+
+    def test_a_list_of_arrays_is_stacked_inside(self, xp):
+        x = xp.ones(3)
+        with profile() as prof:
+            xp.asarray([x, x])
+        assert names(prof) == ["asarray", "stack"] and prof.function_events[1].cpu_parent is prof.function_events[0]
+
+    def test_errors(self):
+        with profile() as prof, pytest.raises(TypeError, match="cannot make an array of builtins.object"):
+            mg.asarray(object())
+        assert names(prof) == ["asarray"]
+
+    def test_nothing_is_left_behind(self):
+        before = convert._as_tensor, rules.jvp
+        with profile():
+            assert convert._as_tensor is not before[0] and rules.jvp is not before[1]
+        assert (convert._as_tensor, rules.jvp) == before
+
+
+class TestOneCallIsOneEvent:
+    def test_carried_out_by_the_same_operation(self, backend):
+        a, b = (mg.tensor(np.ones(shape).tolist(), backend=backend) for shape in ((3, 2, 4), (4, 5)))
+        with profile() as prof:
+            mg.func.vmap(lambda t: t @ b)(a)
+        assert names(prof).count("matmul") == 1 and all((e.cpu_parent is None) == (e.name == "matmul") for e in prof.function_events)
+
+    def test_the_rule_of_a_tangent_calls_it_once_more(self, backend):
+        a, b = (mg.tensor(np.ones(shape).tolist(), backend=backend) for shape in ((3, 2, 4), (4, 5)))
+        with profile() as prof:
+            mg.func.jvp(lambda t: t @ b, (a,), (a,))
+        outer, inner = prof.function_events
+        assert names(prof) == ["matmul", "matmul"] and inner.cpu_parent is outer
+
+    def test_its_node(self):
+        """Where vmap carries an operation out by the same one, that made the node."""
+        a, b = (mg.tensor(np.ones(shape), requires_grad=True) for shape in ((3, 2, 4), (4, 5)))
+        with profile(with_stack=True) as prof:
+            mg.sum(mg.func.vmap(lambda t: t @ b)(a)).backward()
+        (product,), (node,) = ([e for e in prof.function_events if e.name == name] for name in ("matmul", "MatmulBackward"))
+        assert product.sequence_nr == node.sequence_nr >= 0 and node.stack == product.stack != []
+
+
+def rows(prof, tmp_path):
+    """The calls of a trace by row. On each they lie inside of each other, or apart."""
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    found = defaultdict(list)
+    for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]:
+        if e["ph"] == "X":
+            found[e["tid"]].append(e)
+    for row in found.values():
+        ends = []
+        for e in sorted(row, key=lambda e: (e["ts"], -e["dur"])):
+            while ends and ends[-1] <= e["ts"]:
+                ends.pop()
+            assert not ends or e["ts"] + e["dur"] <= ends[-1] + 1e-3
+            ends.append(e["ts"] + e["dur"])
+    return found
+
+
+def stepping(name, x, steps=2):
+    with record_function(name):
+        for _ in range(steps):
+            time.sleep(0.002)
+            yield mg.exp(x)
+
+
+class TestOverlaps:
+    @pytest.mark.parametrize("number", [2, 3])
+    def test_generators_that_take_turns(self, number, tmp_path):
+        x = mg.ones(2)
+        began = time.perf_counter()
+        with profile() as prof:
+            list(zip(*(stepping(f"g{i}", x) for i in range(number)), strict=False))
+        wall = 1e6 * (time.perf_counter() - began)
+        labels = [e for e in prof.function_events if e.name != "exp"]
+        assert labels[0].time_range.start < labels[1].time_range.start < labels[0].time_range.end < labels[1].time_range.end
+        found = rows(prof, tmp_path)
+        assert len(found) == 2 and {"g0"} < {e["name"] for e in found[1]} and {"g1"} < {e["name"] for e in found[2]}
+        assert 0 < prof.self_cpu_time_total <= wall
+        assert all(e.self_cpu_time_total >= 0 for e in prof.function_events)
+        calls = [e.cpu_parent.name for e in prof.function_events if e.name == "exp"]
+        assert calls[0] == "g0" and set(calls[number:]) == {f"g{number - 1}"}  # the label that was opened last
+
+    def test_labels_in_the_label_of_a_generator(self, tmp_path):
+        x = mg.ones(2)
+        with profile() as prof:
+            first, second = stepping("g0", x), stepping("g1", x)
+            next(first)
+            next(second)
+            with record_function("inside"):
+                mg.sin(x)
+            first.close()
+            mg.cos(x)
+            second.close()
+        found = rows(prof, tmp_path)
+        assert [[e["name"] for e in row] for row in found.values()] == [["g0", "exp"], ["g1", "exp", "inside", "sin", "cos"]]
+        parents = {e.name: e.cpu_parent and e.cpu_parent.name for e in prof.function_events if e.name != "exp"}
+        assert parents == {"g0": None, "g1": None, "inside": "g1", "sin": "inside", "cos": "g1"}
+
+    def test_a_label_that_ends_inside_of_an_operation(self, tmp_path):
+        x = mg.ones(2)
+        held = stepping("held", x)
+
+        class Closing(mg.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                held.close()
+                return x + 1
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        began = time.perf_counter()
+        with profile() as prof:
+            next(held)
+            Closing.apply(x)
+        assert prof.self_cpu_time_total <= 1e6 * (time.perf_counter() - began)
+        assert len(rows(prof, tmp_path)) == 2
+
+    def test_tasks_that_sleep(self, tmp_path):
+        async def task(n):
+            with record_function(f"task {n}"):
+                await asyncio.sleep(0.005)
+
+        async def main():
+            await asyncio.gather(*(task(n) for n in range(4)))
+
+        began = time.perf_counter()
+        with profile() as prof:
+            asyncio.run(main())
+        assert 4000 < prof.self_cpu_time_total <= 1e6 * (time.perf_counter() - began)
+        assert len(rows(prof, tmp_path)) == 4
+
+    def test_a_decorated_generator(self, tmp_path):
+        x = mg.ones(2)
+
+        @record_function("step")
+        def steps(n):
+            got = yield mg.exp(x)
+            try:
+                yield mg.sin(got)
+            except KeyError:
+                yield mg.cos(x)
+            return n
+
+        def whole():
+            return (yield from steps(3))
+
+        with profile() as prof:
+            generator = whole()
+            next(generator)
+            mg.tan(x)
+            generator.send(x)
+            generator.throw(KeyError)
+            with pytest.raises(StopIteration) as end:
+                next(generator)
+        assert end.value.value == 3
+        inside = [(e.name, e.cpu_parent and e.cpu_parent.name) for e in prof.function_events if e.name != "step"]
+        assert inside == [("exp", "step"), ("tan", None), ("sin", "step"), ("cos", "step")]
+        assert names(prof).count("step") == 4 and len(rows(prof, tmp_path)) == 1
+
+    def test_a_decorated_asynchronous_generator(self):
+        x = mg.ones(2)
+
+        @record_function("step")
+        async def steps():
+            yield mg.exp(x)
+            yield mg.sin(x)
+
+        async def main():
+            async for _ in steps():
+                mg.tan(x)
+
+        with profile() as prof:
+            asyncio.run(main())
+        inside = [(e.name, e.cpu_parent and e.cpu_parent.name) for e in prof.function_events if e.name != "step"]
+        assert inside == [("exp", "step"), ("tan", None), ("sin", "step"), ("tan", None)]
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize("name", [3, None, b"x", len])
+    def test_a_label_without_a_name(self, name):
+        with pytest.raises(TypeError, match="record_function takes the name of a block, a str, not"):
+            record_function(name)
+
+    def test_arguments_that_are_no_text(self):
+        with pytest.raises(TypeError, match="record_function: args must be a str or None, not int"):
+            record_function("name", 3)
+
+    @pytest.mark.parametrize("value", [np.float32(1), float("nan"), {1, 2}])
+    def test_metadata_that_is_no_json(self, value, tmp_path):
+        path = tmp_path / "trace.json"
+        path.write_text("before")
+        with profile() as prof:
+            mg.ones(1)
+        with pytest.raises(TypeError, match="export_chrome_trace: metadata must be what JSON can hold"):
+            prof.export_chrome_trace(path, metadata={"a": value})
+        assert path.read_text() == "before"
