@@ -27,7 +27,8 @@ ALLOWED = {
     "autograd": {"errors", "registry", "backends", "engine", "layers", "namespace", "func"},
     "func": {"errors", "registry", "backends", "engine", "layers", "namespace"},
     "__init__": {"errors", "registry", "backends", "engine", "methods", "namespace", "autograd", "func"},
-    "cli": {"errors", "registry", "backends", "engine", "namespace", "autograd", "func", ""},
+    "script": {"autograd"},
+    "cli": {"errors", "registry", "backends", "engine", "namespace", "autograd", "func", "script", ""},
     "__main__": {"cli"},
 }
 LIBRARIES = {"numpy", "jax", "cupy", "cupyx", "torch", "array_api_strict", "array_api_compat", "scipy"}

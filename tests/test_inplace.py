@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 from conftest import values
@@ -345,3 +349,28 @@ def test_parts_of_constants_are_written(xp):
         p[1:] -= 1
     check(p, [1, 1])
     assert p.is_leaf and p.requires_grad and p._version > 0
+
+
+def test_an_update_of_a_part_makes_the_same_graph_the_first_time_and_under_a_label():
+    program = """
+        import numpy as np, multigrad as mg
+        from multigrad.autograd import graph
+
+        def nodes(w):
+            z = w * 1
+            z[0, :] *= 2
+            found, left = set(), [z.grad_fn]
+            while left:
+                node = left.pop()
+                if node not in found:
+                    found.add(node)
+                    left += [parent for parent, _ in node.next_functions if parent is not None]
+            return len(found)
+
+        w = mg.asarray(np.ones((2, 2)), requires_grad=True)
+        counts = [nodes(w), nodes(w)]
+        with graph.label("a block"):
+            counts.append(nodes(w))
+        assert counts == [5, 5, 5], counts
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from operator import is_
 from typing import Any
 
 from .. import registry
@@ -121,6 +122,8 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
                 if isinstance(v, Layer) and v._elem.host is not host:
                     raise mixed(op.name, host, v._elem.host)
             x = tuple(p[0] for p in parts)
+            if type(value) is tuple and all(map(is_, x, value)):
+                x = value  # the key of y[key] += v is known again by its identity
             edges.append(tuple(p[1] for p in parts))
             cells.append(tuple(p[2] for p in parts))
             pure = pure and role != "arrays"
