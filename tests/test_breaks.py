@@ -6,6 +6,8 @@ import copy
 import inspect
 import math
 import os
+import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -18,11 +20,15 @@ import pytest
 
 import multigrad as mg
 from multigrad import func
-from multigrad.autograd import detect_breaks
+from multigrad.autograd import Function, detect_breaks, function
 from multigrad.autograd.breaks import WHY
-from multigrad.engine import dispatch, fast, gradients, inplace
+from multigrad.autograd.profiler import profile
+from multigrad.engine import dispatch, fast, gradients, inplace, profiling
+from multigrad.engine.custom import BackwardCFunction
 from multigrad.engine.leaving import Leaving
 from multigrad.engine.tensor import Tensor
+from multigrad.func import custom, reverse
+from multigrad.layers.batched import Batched
 from multigrad.layers.dual import Dual
 
 HERE = str(Path(__file__))
@@ -176,7 +182,255 @@ def test_what_other_code_does_to_a_tensor() -> None:
     assert [(b.what, b.site.line) for b in report] == [("np.asarray()", line), ("float()", line + 1), ("argmax", line + 2)]
 
 
+# Values that lose their history on the way
+
+
+class Constant(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        ctx.mark_non_differentiable(y)
+        return y
+
+
+class Mask(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x > 2
+
+
+class First(Function):
+    """Gives its second argument no gradient, and does in its methods what would lose one elsewhere."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.save_for_backward(x)
+        x[int(mg.argmax(x.detach()))].item()
+        return x * mg.floor(mg.where(x > 0, x, 0.0)) + y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * mg.astype(x > 0, x.dtype), None
+
+
+def into(xp: Any, write: Any) -> Any:
+    with mg.no_grad():
+        buffer = xp.zeros(2, dtype=xp.float64)
+        write(buffer)
+    return buffer
+
+
+LOST = {
+    "written": (lambda xp, a: write(xp.zeros(2, dtype=xp.float64), ..., a > 2), "comparison", "greater"),
+    "added": (lambda xp, a: xp.astype(add(xp.zeros(2, dtype=xp.int64), xp.astype(a > 2, xp.int64)), xp.float64), "comparison", "greater"),
+    "mask_read": (lambda xp, a: float(xp.sum(a) > 0), "comparison", "greater"),
+    "count_read": (lambda xp, a: xp.sum(xp.astype(a > 2, xp.int64)).item(), "comparison", "greater"),
+    "mask_detached": (lambda xp, a: xp.astype((a > 2).detach(), xp.float64), "comparison", "greater"),
+    "mask_applied": (lambda xp, a: xp.astype(Mask.apply(a), xp.float64), "comparison", "Mask.apply()"),
+    "into": (lambda xp, a: into(xp, lambda t: write(t, ..., a)), "no_grad", "setitem"),
+    "into_part": (lambda xp, a: into(xp, lambda t: write(t, slice(1), a[0])), "no_grad", "getitem"),
+    "added_into": (lambda xp, a: into(xp, lambda t: add(t, a)), "no_grad", "add"),
+    "added_into_part": (lambda xp, a: into(xp, lambda t: add(t[:2], a)), "no_grad", "add"),
+    "number_added_into": (lambda xp, a: into(xp, lambda t: t.add_(a)), "no_grad", "add"),
+    "applied": (lambda xp, a: Constant.apply(a), "detached", "Constant.apply()"),
+    "applied_in_no_grad": (lambda xp, a: mg.no_grad()(First.apply)(a, 0.0), "no_grad", "First.apply()"),
+    "alias": (lambda xp, a: mg.no_grad()(xp.linalg.matmul)(a, a), "no_grad", "matmul"),
+}
+
+
+def write(t: Any, key: Any, value: Any) -> Any:
+    t[key] = value
+    return t
+
+
+def add(t: Any, other: Any) -> Any:
+    t += other
+    return t
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_values_that_lose_their_history_on_the_way(xp: Any, name: str) -> None:
+    lose, kind, what = LOST[name]
+    line = inspect.getsourcelines(lose)[1]
+    with detect_breaks() as report:
+        a, b = leaf(xp), leaf(xp)
+        loss = xp.sum(b * quiet(lambda: lose(xp, a)))
+    lines = {line, inspect.getsourcelines(write)[1] + 1, inspect.getsourcelines(add)[1] + 1}
+    assert [(p.kind, p.what) for p in report] == [(kind, what)] and report.breaks[0].site.line in lines
+    lost = report.unreached(loss, {"a": a, "b": b})
+    verb = {"comparison": "compared", "no_grad": "not recorded, used", "detached": "detached"}[kind]
+    assert [u.name for u in lost] == ["a"] and lost[0].why == f"{verb} by {what} at {report.breaks[0].site}"
+
+
+def choose(a: Any, b: Any) -> Any:
+    if mg.sum(a) > 0:
+        return b * 2
+    return b
+
+
+CHOICES = {
+    "where": lambda xp, a, b: xp.where(a > 0.5, b, 0.0),
+    "mask": lambda xp, a, b: b[a > 0],
+    "if": lambda xp, a, b: choose(a, b),
+    "bool": lambda xp, a, b: b * (2.0 if bool(xp.sum(a) > 0) else 1.0),
+    "item": lambda xp, a, b: b * int((xp.sum(a) > 0).item()),
+    "zeros": lambda xp, a, b: xp.where(mg.zeros_like(a > 0), b, 1.0),
+    "written": lambda xp, a, b: write(b * 1, a > 2, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_only_decides_is_no_break_and_said(xp: Any, name: str) -> None:
+    with detect_breaks() as report:
+        a, b = leaf(xp), leaf(xp)
+        loss = xp.sum(CHOICES[name](xp, a, b))
+    assert not report.breaks, str(report)
+    lost = report.unreached(loss, [a, b])
+    assert [u.name for u in lost] == ["params[0]"] and lost[0].why.startswith(f"compared by greater at {HERE}:")
+
+
+def test_a_mask_of_several(xp: Any) -> None:
+    with detect_breaks() as report:
+        a, b, c = leaf(xp), leaf(xp), leaf(xp)
+        both = (a > 1) & (b > 1)
+        loss = xp.sum(c * xp.astype(both, xp.float64))
+    assert [p.what for p in report] == ["greater"] and report.breaks[0].count == 2
+    assert [len(u.breaks) for u in report.unreached(loss, [a, b, c])] == [1, 1]
+
+
+def test_reasons_claim_nothing_that_is_not_known(xp: Any) -> None:
+    def why(use: Any) -> str:
+        with detect_breaks() as report:
+            a, b = leaf(xp), leaf(xp)
+            loss = xp.sum(b * 2) + use(a, b)
+            (lost,) = report.unreached(loss, {"a": a, "b": b})
+        assert lost.name == "a"
+        return lost.why.removesuffix(f" at {HERE}:{use.__code__.co_firstlineno}")
+
+    assert why(lambda a, b: 0 * xp.sum(b * copy.copy(a))) == "copied by copy.copy()"
+    assert why(lambda a, b: 0 * xp.sum(b * copy.deepcopy(a))) == "copied by copy.deepcopy()"
+    assert why(lambda a, b: 0 * xp.sum(b * pickle.loads(pickle.dumps(a)))) == "pickled"
+    assert why(lambda a, b: 0 * xp.sum(a * 2).item()) == "read by .item()"
+    assert why(lambda a, b: 0 if a[0] else 1) == "compared by bool()"
+    assert why(lambda a, b: 0) == "never used since it requires grad"
+
+
+def test_a_leaf_that_was_used_before_it_required_grad(xp: Any) -> None:
+    w, b = xp.ones(2, dtype=xp.float64), leaf(xp)
+    with detect_breaks() as report:
+        y = w * 2
+        w.requires_grad_()
+        loss = xp.sum(y * b)
+    assert [u.why for u in report.unreached(loss, [w, b])] == ["never used since it requires grad"]
+
+
+def test_a_function_that_gives_no_gradient(xp: Any) -> None:
+    with detect_breaks() as report:
+        a, b = leaf(xp), leaf(xp)
+        for _ in range(2):
+            loss = xp.sum(First.apply(a, b))
+            loss.item()  # asks what is behind it before it is known
+            loss.backward()
+    assert [p.what for p in report] == [".item()"] and a.grad is not None and b.grad is None
+    assert [(u.name, u.why) for u in report.unreached(loss, {"a": a, "b": b})] == [
+        ("b", f"read by .item() at {report.breaks[0].site}; given no gradient by FirstBackward")]
+    assert len(report.unreached_leaves) == 1
+    with detect_breaks() as report:
+        a, b = leaf(xp), leaf(xp)
+        xp.sum(First.apply(a, b) + b).backward()
+    assert not report.unreached_leaves
+
+
+def test_a_function_that_gives_a_gradient_in_one_of_two_passes() -> None:
+    class Sometimes(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g if now[0] else None
+
+    now = [False]
+    with detect_breaks() as report:
+        a = leaf(mg.namespace("numpy"))
+        loss = mg.sum(Sometimes.apply(a))
+        loss.backward(retain_graph=True)
+        assert [u.why for u in report.unreached(loss, [a])] == ["given no gradient by SometimesBackward"]
+        now[0] = True
+        loss.backward(retain_graph=True)
+        assert not report.unreached(loss, [a]) and not report.unreached_leaves
+        now[0] = False
+        loss.backward()
+        assert not report.unreached(loss, [a])
+
+
+def test_parts_of_parameters(xp: Any) -> None:
+    w, c = leaf(xp, 1.0, 2.0, 3.0), xp.ones(2, dtype=xp.float64)
+    with detect_breaks() as report:
+        with mg.no_grad():
+            w[:2] -= 0.1
+            w[:2] = 0.5
+            w[0] *= 2
+            w[xp.asarray([0, 1])] -= 0.1
+            w[w.detach() > 0.3] += 1.0
+            part = w[:2]
+            part /= 2
+            repr(part), f"{part[0]:.3f}", part.shape
+        assert {b.kind for b in report} == {"detached"}, str(report)
+        with mg.no_grad():
+            line = sys._getframe().f_lineno + 1
+            used, copied, shown = w[:2][1:], w[xp.asarray([0, 1])], w[1:]
+        used * c[0], copied + 1.0, np.asarray(shown)
+    assert {(b.what, b.site.line) for b in report.of("no_grad")} == {("getitem", line)} and report.of("no_grad")[0].count == 3
+
+
+def test_what_hooks_for_saved_arrays_do_is_no_break(xp: Any) -> None:
+    w = leaf(xp)
+    with detect_breaks() as report:
+        with mg.autograd.graph.saved_tensors_hooks(lambda x: (x.detach(), x.tolist(), x > 0), lambda kept: kept[0]):
+            xp.sum(xp.sin(w) * xp.exp(w)).backward()
+        First.apply(w, w)
+    assert not report.breaks, str(report)
+
+
 # Inside transformations
+
+
+DERIVATIVES = {
+    "grad": lambda q: func.grad(lambda w: mg.sum(w * w))(q),
+    "vjp": lambda q: func.vjp(lambda w: w * w, q)[1](mg.ones_like(q)),
+    "jvp": lambda q: func.jvp(lambda w: w * w, (q,), (mg.ones_like(q),)),
+    "jacfwd": lambda q: func.jacfwd(lambda w: w * w)(q),
+    "jacrev": lambda q: func.jacrev(lambda w: w * w)(q),
+    "hessian": lambda q: func.hessian(lambda w: mg.sum(w * w))(q),
+    "vmap": lambda q: func.vmap(func.grad(lambda w: w * w))(q),
+    "jacobian": lambda q: mg.autograd.functional.jacobian(lambda w: w * w, q),
+    "dual": lambda q: func.jvp(func.grad(lambda w: mg.sum(w * w)), (q,), (mg.ones_like(q),)),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_leaves_that_transformations_take_the_derivative_by(xp: Any, name: str) -> None:
+    with detect_breaks() as report:
+        q, s = leaf(xp), leaf(xp)
+        DERIVATIVES[name](q)
+        passes = report.passes
+        xp.sum(s * s).backward()
+    assert not report.unreached_leaves and str(report) == "No gradient was lost."
+    assert report.passes == passes + 1 and (passes > 0) is (name == "jacobian")
+
+
+def test_leaves_that_transformations_do_not_take_the_derivative_by(xp: Any) -> None:
+    with detect_breaks() as report:
+        inside, before, mapped, s = (leaf(xp) for _ in range(4))
+        x = leaf(xp).detach()
+        func.jvp(lambda w: w * inside, (x,), (x,))
+        func.grad(lambda w: xp.sum(w * w))(before * 2)
+        func.vmap(lambda w: w * 2)(mapped)
+        xp.sum(s * s).backward()
+    assert len(report.unreached_leaves) == 4  # and the one that x is of
 
 
 def test_in_grad(xp: Any) -> None:
@@ -233,12 +487,12 @@ def test_unreached_and_why(xp: Any) -> None:
     found = {u.name: u.why for u in report.unreached(loss, params)}
     assert found == {
         "detached": f"detached by .detach() at {HERE}:{line + 2}",
-        "net.cast": f"lost by astype to int64 at {HERE}:{line + 3}",
-        "net.dropped": f"used at {HERE}:{line + 4}, but nothing that was computed from it went into the loss",
-        "unused": "never used",
+        "net.cast": f"made constant by astype to int64 at {HERE}:{line + 3}",
+        "net.dropped": f"used at {HERE}:{line + 4}, but, as far as can be seen, nothing that was computed from it went into the loss",
+        "unused": "never used since it requires grad",
         "outside": f"not recorded, used by sin at {HERE}:{line + 6}",
-        "gate": f"lost by greater at {HERE}:{line + 7}",
-        "before": "never used",
+        "gate": f"compared by greater at {HERE}:{line + 7}",
+        "before": "never used meanwhile",
         "frozen": "does not require grad",
     }
     first = report.unreached(loss, params)[0]
@@ -258,8 +512,8 @@ def test_leaves_are_listed_by_the_line_that_made_them() -> None:
         w = mg.asarray([1.0]).requires_grad_()
         copy.deepcopy(w)
         mg.sum(w * w).backward()
-    assert f"{HERE}:{line}: leaf of shape (1,): never used (× 3)" in str(report).splitlines()
-    assert f"{HERE}:{line + 2}: leaf of shape (1,): never used" in str(report).splitlines()
+    assert f"{HERE}:{line}: leaf of shape (1,): never used since it requires grad (× 3)" in str(report).splitlines()
+    assert f"{HERE}:{line + 2}: leaf of shape (1,): never used since it requires grad" in str(report).splitlines()
     with detect_breaks() as report:
         mg.asarray([1.0], requires_grad=True)
     assert not report.unreached_leaves  # there was no loss
@@ -320,10 +574,8 @@ def test_the_same_results_errors_and_warnings(xp: Any) -> None:
 
 
 def test_everything_is_put_back() -> None:
-    import multigrad.layers.batched  # a class with methods to exchange
-
     def state() -> list[Any]:
-        kinds = (Tensor, Leaving, Dual, multigrad.layers.batched.Batched, inplace, gradients, dispatch)
+        kinds = (Tensor, Leaving, Dual, Batched, BackwardCFunction, inplace, gradients, dispatch, reverse, function, custom)
         return [{k: v for k, v in vars(kind).items() if not k.startswith("__abstract")} for kind in kinds]
 
     w = leaf(mg.namespace("numpy"))
@@ -337,6 +589,83 @@ def test_everything_is_put_back() -> None:
     assert len(outer) == len(inner) == 1
     w.tolist()
     assert outer.breaks[0].count == 1 and fast._aside is None
+
+
+def update(w: Any) -> None:
+    with mg.no_grad():
+        w -= 0.1 * w.grad
+        w *= 0.9
+        w /= 2
+        w **= 1.0
+        w[0] = 0.5
+        w[1:] -= 0.1
+        w.add_(1.0)
+
+
+@pytest.mark.parametrize("when", ["inside", "around", "over", "beside"])
+def test_with_a_profiler(xp: Any, when: str) -> None:
+    w = leaf(xp)
+    if when == "inside":
+        with detect_breaks() as report, profile():
+            xp.sum(w * w).backward()
+            update(w)
+            xp.floor(w)
+    elif when == "around":
+        with profile(), detect_breaks() as report:
+            xp.sum(w * w).backward()
+            update(w)
+            xp.floor(w)
+    else:
+        with detect_breaks() as report:
+            with profile():
+                xp.sum(w * w).backward() if when == "beside" else None
+            if when == "over":
+                xp.sum(w * w).backward()
+            update(w)
+            xp.floor(w)
+    assert [b.what for b in report] == ["floor"], str(report)
+
+
+def test_tools_that_are_left_in_any_order() -> None:
+    def state() -> list[Any]:
+        return [space[name] for space, name, _, _ in profiling._seams] + [gradients.run_pass, reverse.run_pass, vars(Tensor)["requires_grad_"]]
+
+    w, before = leaf(mg.namespace("numpy")), state()
+    for first_in, first_out in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        tools: list[Any] = [profile(), detect_breaks()]
+        tools[first_in].__enter__()
+        tools[1 - first_in].__enter__()
+        tools[first_out].__exit__(None, None, None)
+        assert state() != before
+        with detect_breaks() as report:
+            w.grad = None
+            mg.sum(w * w).backward()
+            update(w)
+        assert not report.breaks and report.passes == 1
+        tools[1 - first_out].__exit__(None, None, None)
+        assert state() == before and not profiling._exchanged
+
+
+def test_tools_of_several_threads() -> None:
+    before = inplace.in_place, inplace.set_item, inplace.directly, gradients.run_pass
+    found: list[str] = []
+
+    def work(kind: Any) -> None:
+        for _ in range(20):
+            w = leaf(mg.namespace("numpy"))
+            with kind():
+                mg.sum(w * w).backward()
+                update(w)
+
+    with detect_breaks() as report:
+        threads = [threading.Thread(target=work, args=(kind,)) for kind in (profile, detect_breaks, profile, detect_breaks)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    found += [str(b) for b in report]
+    assert not found and report.passes == 80
+    assert (inplace.in_place, inplace.set_item, inplace.directly, gradients.run_pass) == before and not profiling._exchanged
 
 
 def test_nested_reports_each_have_their_own() -> None:
@@ -440,6 +769,16 @@ def test_the_command(tmp_path: Path) -> None:
         "1 leaf that requires grad reached no loss:",
         "script.py:5: leaf of shape (2,): detached by .detach() at script.py:7",
     ]
+
+
+def test_the_command_shows_what_the_guide_does(tmp_path: Path) -> None:
+    guide = (REPOSITORY / "docs" / "seeing.md").read_text()
+    _, _, rest = guide.partition("A script, `lossy.py`:\n\n```python\n")
+    script, _, rest = rest.partition("```")
+    shown = re.search(r"((?:    [^\n]*\n|\n)+)", rest[rest.index("\n    "):])
+    assert shown is not None
+    found = breaks(tmp_path, script).stdout.replace("script.py", "lossy.py")
+    assert found.splitlines() == [line[4:] for line in shown[1].strip("\n").splitlines()]
 
 
 @pytest.mark.parametrize(("end", "status", "message"), [

@@ -1,7 +1,7 @@
 """What watches for breaks of the tape: methods that take the place of others while `detect_breaks` is entered, and give way to them after.
 
-Each does what the method does whose place it has taken, and looks at the operands before or the result after. Only calls from the program
-itself count: not those of multigrad's own code, nor what happens in a rule, in a composite operation, or in a backward pass.
+Each does what the method does whose place it has taken, and looks at the operands before or the result after. Here are those of conversions,
+leaves and passes; break_follow.py has those of operations.
 """
 
 from __future__ import annotations
@@ -9,31 +9,29 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..engine import gradients, inplace, instruments
-from ..engine.dispatch import recording_at
-from ..engine.graph import AccumulateGrad, Node
+from ..engine import gradients, inplace, instruments, profiling
+from ..engine.custom import BackwardCFunction
+from ..engine.graph import AccumulateGrad
 from ..engine.leaving import Leaving
 from ..engine.level import Layer
 from ..engine.tensor import Tensor
-from ..registry import Op
-from .breaks import BreakReport, Leaf
-from .noting import OWN, UNKNOWN, Site, dtype_name, site, skipped
+from ..func import custom, reverse
+from ..layers import batched, dual  # noqa: F401  so that their methods are exchanged, too
+from . import break_follow, function
+from .break_follow import follow, sources_of
+from .break_sites import behind, nodes_of, note, place, reports
+from .breaks import BreakReport
+from .noting import OWN, Site, site, skipped
+
+Make = Callable[[Any], Any]
 
 _lock = threading.RLock()
-_reports: tuple[BreakReport, ...] = ()
-_restore: list[tuple[Any, str, Any]] = []
-_inside = threading.local()
-"""`depth`: how many operations are running within each other on this thread; `writing`: how many in-place operations."""
+_exchanged: list[tuple[Any, str, Make]] = []
 
-INNER = (f"{OWN}ops{os.sep}", f"{OWN}engine{os.sep}backward.py")
-OWN_RULES = tuple(f"{OWN}{name}" for name in (os.path.join("engine", "backward.py"), os.path.join("autograd", "function.py"),
-                                                  os.path.join("func", "custom.py"), os.path.join("layers", "custom.py")))
-"""Who calls the program in a mode of its own: hooks, and functions whose derivative is written by hand."""
 CONVERT = f"{OWN}engine{os.sep}convert.py"
 MAKERS = (CONVERT, f"{OWN}engine{os.sep}tensor.py", f"{OWN}namespace.py")
 """Where leaves are made for the program. Transformations and gradcheck make some of their own."""
@@ -41,55 +39,54 @@ MAKERS = (CONVERT, f"{OWN}engine{os.sep}tensor.py", f"{OWN}namespace.py")
 
 def enter(report: BreakReport) -> None:
     """Have breaks noted in this report."""
-    global _reports
     with _lock:
-        _reports = (*_reports, report)
-        if len(_reports) == 1:
+        reports[0] = (*reports[0], report)
+        if len(reports[0]) == 1:
             instruments.install(_nothing)  # so that every operation takes the general path
-            _exchange()
+            for owner, name, make in _exchanges():
+                profiling.exchange(owner, name, make)
+                _exchanged.append((owner, name, make))
 
 
 def leave(report: BreakReport) -> None:
     """Undo `enter`."""
-    global _reports
     with _lock:
-        _reports = tuple(r for r in _reports if r is not report)
-        if not _reports:
-            while _restore:
-                owner, name, original = _restore.pop()
-                setattr(owner, name, original)
+        reports[0] = tuple(r for r in reports[0] if r is not report)
+        if not reports[0]:
+            while _exchanged:
+                profiling.restore(*_exchanged.pop())
             instruments.remove(_nothing)
-            _compared.clear()
+            break_follow.forget()
 
 
 def _nothing(*_: Any) -> None:
     """An instrument that is there for its own sake."""
 
 
-def _put(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    original = owner.__dict__[name]
-    _restore.append((owner, name, original))
-    setattr(owner, name, make(original))
-
-
-def _exchange() -> None:
-    kinds = list(_kinds(Layer))
-    for kind in kinds:
+def _exchanges() -> Iterator[tuple[Any, str, Make]]:
+    for kind in list(_kinds(Layer)):
         own = kind.__dict__
         if "_apply" in own and kind is not Layer:
-            _put(kind, "_apply", _applying)
+            yield kind, "_apply", break_follow.applying
         for name, (what, broken) in METHODS.items():
             if name in own and issubclass(kind, Leaving):
-                _put(kind, name, _looking(what, broken))
+                yield kind, name, _looking(what, broken)
         for name in ("array", "data"):
             if isinstance(own.get(name), property):
-                _put(kind, name, _looking_property(name))
+                yield kind, name, _looking_property(name)
     for scalar in (float, int, complex):
-        _put(Leaving, f"__{scalar.__name__}__", _casting(scalar))
-    _put(Tensor, "requires_grad_", _requiring)
-    for name in ("in_place", "set_item"):
-        _put(inplace, name, _writing)
-    _put(gradients, "run_pass", _passing)
+        yield Leaving, f"__{scalar.__name__}__", _casting(scalar)
+    for name, what in TOLD.items():
+        yield Leaving if name in vars(Leaving) else Tensor, name, _telling(what)
+    yield Tensor, "requires_grad_", _requiring
+    yield vars(inplace), "in_place", break_follow.writing_in_place
+    yield vars(inplace), "directly", break_follow.writing_directly
+    yield vars(inplace), "set_item", break_follow.writing_items
+    yield vars(function), "apply_function", break_follow.applying_function(".apply()")
+    yield vars(custom), "apply_function", break_follow.applying_function("()")
+    yield BackwardCFunction, "_propagate", _propagating
+    for module, counts in ((gradients, True), (reverse, False)):  # each has the name of its own
+        yield vars(module), "run_pass", _passing(counts)
 
 
 def _kinds(kind: type) -> Iterator[type]:
@@ -99,52 +96,6 @@ def _kinds(kind: type) -> Iterator[type]:
         yield from _kinds(sub)
 
 
-# What has a gradient to lose
-
-
-def nodes_of(x: Any) -> list[Node | None]:
-    """The histories of a value, on all levels; None for a tangent, which has none."""
-    found: list[Node | None] = []
-    while isinstance(x, Layer):
-        node = getattr(x, "_node", None)
-        if node is not None:
-            found.append(node)
-        if getattr(x, "_tangent", None) is not None:
-            found.append(None)
-        x = x._array
-    return found
-
-
-def _report(kind: str, what: str, where: Site, nodes: Sequence[Node | None]) -> None:
-    for report, leaves in _behind(nodes):
-        report.add(kind, what, where, leaves)
-
-
-def _behind(nodes: Sequence[Node | None]) -> list[tuple[BreakReport, frozenset[Leaf]]]:
-    """For each report, the leaves that values of these histories were made of."""
-    known = [n for n in nodes if n is not None]
-    return [(report, frozenset(leaf for n in known for leaf in report.behind(n))) for report in _reports]
-
-
-def _place(frame: FrameType | None) -> Site | None:
-    """The line of the program that these frames were called from. None where a rule, a composite operation or a backward pass lies between."""
-    skip = skipped()
-    while frame is not None and frame.f_code.co_filename.startswith(skip):
-        if frame.f_code.co_filename.startswith(INNER):
-            return None
-        frame = frame.f_back
-    return site(frame, skip) or UNKNOWN
-
-
-def _called_back(frame: FrameType | None) -> bool:
-    """Whether a hook is running, or a function whose derivative is written by hand."""
-    while frame is not None:
-        if frame.f_code.co_filename in OWN_RULES:
-            return True
-        frame = frame.f_back
-    return False
-
-
 # Conversions
 
 METHODS = {
@@ -152,24 +103,44 @@ METHODS = {
     "item": (".item()", "number"), "tolist": (".tolist()", "number"), "detach": (".detach()", "detached"), "detach_": (".detach_()", "detached"),
 }
 
+TOLD = {
+    "__copy__": "copied by copy.copy()", "__deepcopy__": "copied by copy.deepcopy()", "__reduce_ex__": "pickled", "__bool__": "compared by bool()",
+}
+
 
 def _called(frame: FrameType) -> Site | None:
     """The line of a method call in the program; None if it is a call of multigrad's own."""
-    return None if frame.f_code.co_filename.startswith(OWN) or _called_back(frame) else _place(frame)
+    return None if frame.f_code.co_filename.startswith(OWN) else place(frame)
+
+
+def _left(x: Any, kind: str, found: Any, frame: FrameType) -> None:
+    """A value without a history, of which it is known what it was made by, was converted: it is followed, or used as a value.
+
+    Truth values may be there to decide by, as numbers do not.
+    """
+    if _called(frame) is None:
+        return
+    if kind == "detached":
+        follow([found], sources_of(x))
+        return
+    for s in sources_of(x):
+        if s.kind == "no_grad" or (kind == "number" and not x._elem.bool):
+            s.used()
 
 
 def _looking(what: str, kind: str) -> Callable[[Any], Any]:
     def exchanged(original: Any) -> Any:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            nodes = nodes_of(self)
-            if nodes:
-                frame = sys._getframe(1)
-                where = _called(frame)
-                if where is not None:
-                    _report(kind, what, where, nodes)
-                elif frame.f_code.co_filename == CONVERT and frame.f_code.co_name == "tensor" and (where := _place(frame)) is not None:
-                    _report("detached", "multigrad.tensor()", where, nodes)
-            return original(self, *args, **kwargs)
+            nodes, sources = nodes_of(self), sources_of(self)
+            frame = sys._getframe(1)
+            if nodes and (where := _called(frame)) is not None:
+                note(kind, what, where, nodes)
+            elif nodes and frame.f_code.co_filename == CONVERT and frame.f_code.co_name == "tensor" and (where := place(frame)) is not None:
+                note("detached", "multigrad.tensor()", where, nodes)
+            found = original(self, *args, **kwargs)
+            if sources and not nodes:
+                _left(self, kind, found, frame)
+            return found
 
         method.__name__, method.__qualname__, method.__doc__ = original.__name__, original.__qualname__, original.__doc__
         return method
@@ -182,10 +153,14 @@ def _looking_property(name: str) -> Callable[[Any], Any]:
         get: Any = original.fget
 
         def getter(self: Any) -> Any:
-            nodes = nodes_of(self)
-            if nodes and (where := _called(sys._getframe(1))) is not None:
-                _report("raw" if name == "array" else "detached", f".{name}", where, nodes)
-            return get(self)
+            nodes, kind = nodes_of(self), "raw" if name == "array" else "detached"
+            frame = sys._getframe(1)
+            if nodes and (where := _called(frame)) is not None:
+                note(kind, f".{name}", where, nodes)
+            found = get(self)
+            if not nodes and sources_of(self):
+                _left(self, kind, found, frame)
+            return found
 
         return property(getter, original.fset, original.fdel, original.__doc__)
 
@@ -198,8 +173,12 @@ def _casting(scalar: type) -> Callable[[Any], Any]:
     def exchanged(original: Any) -> Any:
         def method(self: Any) -> Any:
             nodes = nodes_of(self)
-            if nodes and (where := _called(sys._getframe(1))) is not None:
-                _report("number", f"{scalar.__name__}()", where, nodes)
+            where = _called(sys._getframe(1)) if nodes or sources_of(self) else None
+            if where is not None and nodes:
+                note("number", f"{scalar.__name__}()", where, nodes)
+            elif where is not None:
+                for s in sources_of(self):
+                    s.used()
             return scalar(self._cast(scalar))
 
         method.__name__, method.__qualname__ = original.__name__, original.__qualname__
@@ -208,120 +187,26 @@ def _casting(scalar: type) -> Callable[[Any], Any]:
     return exchanged
 
 
-# Operations
+def _telling(what: str) -> Make:
+    """What happens to the leaves behind a value that is no break."""
+
+    def exchanged(original: Any) -> Any:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            found = original(self, *args, **kwargs)
+            nodes = nodes_of(self)
+            where = _called(sys._getframe(1)) if nodes else None
+            if where is not None:
+                for report, leaves in behind(nodes):
+                    report.tell(leaves, f"{what} at {where}")
+            return found
+
+        method.__name__, method.__qualname__, method.__doc__ = original.__name__, original.__qualname__, original.__doc__
+        return method
+
+    return exchanged
 
 
-class _Compared(NamedTuple):
-    """Where a result without a derivative came from."""
-
-    ref: weakref.ref[Any]
-    what: str
-    where: Site
-    leaves: list[tuple[BreakReport, frozenset[Leaf]]]
-
-
-_compared: dict[int, _Compared] = {}
-"""The results of comparisons of what has a gradient, by their id."""
-
-
-def _applying(original: Any) -> Any:
-    apply = original.__func__ if isinstance(original, (staticmethod, classmethod)) else original
-
-    def watched(op: Any, values: tuple[Any, ...], top: Any) -> Any:
-        depth = getattr(_inside, "depth", 0)
-        _inside.depth = depth + 1
-        try:
-            result = apply(op, values, top)
-        finally:
-            _inside.depth = depth
-        if depth == 0:
-            _look(op, values, top, result, sys._getframe(1))
-        return result
-
-    return staticmethod(watched)
-
-
-def _look(op: Op, values: tuple[Any, ...], top: Any, result: Any, frame: FrameType) -> None:
-    operands = [(name, v) for (name, role), value in zip(op.roles.items(), values, strict=True) if role != "plain"
-                for v in (value if role == "arrays" else (value,)) if isinstance(v, Layer)]
-    tracked = {name: nodes for name, v in operands if (nodes := nodes_of(v))}
-    compared = [_compared[id(v)] for name, v in operands if _knows(v) and (op.kind == "nondifferentiable" or name in op.differentiable)]
-    if not tracked and not compared:
-        return
-    nodes = [n for ns in tracked.values() for n in ns]
-    for n in nodes:
-        if type(n) is AccumulateGrad:
-            _used(n, frame)
-    outs = [x for x in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(x, Layer)]
-    if not outs:
-        return
-    floating = any(x._elem.floating for x in outs)
-    for c in compared:
-        _follow(c, op, outs, floating, frame)
-    if tracked:
-        _judge(op, top, tracked, nodes, outs, floating, frame)
-
-
-def _judge(op: Op, top: Any, tracked: Mapping[str, Any], nodes: Sequence[Node | None], outs: Sequence[Any], floating: bool, frame: FrameType) -> None:
-    """Report what an operation on operands with gradients loses."""
-    if op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable":  # these ask for shapes and dtypes
-        return
-    if op.kind == "nondifferentiable":
-        where = _place(frame)
-        if where is None:
-            return
-        if all(x._elem.bool for x in outs):
-            _note_compared(outs, op.name, where, _behind(nodes))
-        else:
-            _report("index", op.name, where, nodes)
-    elif isinstance(top, Tensor) and not recording_at(top):
-        if floating and not getattr(_inside, "writing", 0) and not _called_back(frame) and (where := _place(frame)) is not None:
-            _report("no_grad", op.name, where, nodes)
-    elif not floating:
-        if (where := _place(frame)) is not None:
-            kind = f"{op.name} to {dtype_name(outs[0].dtype)}" if op.name in ("astype", "asarray") else f"{op.name} (of {dtype_name(outs[0].dtype)})"
-            _report("cast", kind, where, nodes)
-    elif all(_is_zero(op, name, outs[0]) for name in tracked) and (where := _place(frame)) is not None:
-        _report("zero", op.name, where, nodes)
-
-
-def _is_zero(op: Op, argument: str, out: Any) -> bool:
-    """Whether the derivative by this argument is 0 wherever it is defined."""
-    if op.name == "sign":
-        return not out._elem.complex
-    rule = op.vjp.get(argument) if isinstance(op.vjp, Mapping) else None
-    return op.kind == "elementwise" and rule is not None and not callable(rule.fn) and rule.fn == 0
-
-
-def _used(node: AccumulateGrad, frame: FrameType) -> None:
-    for report in _reports:
-        leaf = report.leaf(node)
-        if leaf.used is None:
-            leaf.used = _place(frame)
-
-
-def _knows(x: Any) -> bool:
-    found = _compared.get(id(x))
-    return found is not None and found.ref() is x
-
-
-def _note_compared(outs: Sequence[Any], what: str, where: Site, leaves: list[tuple[BreakReport, frozenset[Leaf]]]) -> None:
-    for x in outs:
-        key = id(x)
-        _compared[key] = _Compared(weakref.ref(x, lambda _, key=key: _compared.pop(key, None)), what, where, leaves)  # type: ignore[misc]
-
-
-def _follow(c: _Compared, op: Op, outs: Sequence[Any], floating: bool, frame: FrameType) -> None:
-    """A comparison's result goes into an operation: it is used as a value if numbers come out; else what comes out is followed."""
-    if not floating:
-        _note_compared(outs, c.what, c.where, c.leaves)
-    elif _place(frame) is not None:
-        for report, leaves in c.leaves:
-            if report in _reports:
-                report.add("comparison", c.what, c.where, leaves)
-
-
-# Leaves, in-place operations, passes
+# Leaves and passes
 
 
 def _requiring(original: Any) -> Any:
@@ -329,9 +214,15 @@ def _requiring(original: Any) -> Any:
         t = original(self, requires_grad)
         frame = sys._getframe(1)
         own = frame.f_code.co_filename
-        if type(self._node) is AccumulateGrad and self._level == 1 and (own in MAKERS or not own.startswith(OWN)):
+        if type(self._node) is not AccumulateGrad:
+            return t
+        if own not in MAKERS and own.startswith(OWN):  # a transformation takes the derivative by it for what it was made of
+            base = None if self._born is None else self._base
+            for report in reports[0]:
+                report.stands_for(self._node, [*nodes_of(self._array), *nodes_of(base)])
+        elif self._level == 1:
             where = site(frame, skipped())
-            for report in _reports:
+            for report in reports[0]:
                 report.made(self._node, where)
         return t
 
@@ -339,24 +230,27 @@ def _requiring(original: Any) -> Any:
     return requires_grad_
 
 
-def _writing(original: Any) -> Any:
-    """An update of a parameter in no_grad is no break."""
+def _passing(counts: bool) -> Make:
+    """`counts`: whether it is a pass of the program's own."""
 
-    def writing(*args: Any, **kwargs: Any) -> Any:
-        before = getattr(_inside, "writing", 0)
-        _inside.writing = before + 1
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _inside.writing = before
+    def exchanged(original: Any) -> Any:
+        def run_pass(roots: Any, p: Any) -> Any:
+            try:
+                return original(roots, p)
+            finally:  # by then it is known what Functions gave no gradient to
+                for report in reports[0]:
+                    report.passed([node for node, _ in roots], counts)
 
-    return writing
+        return run_pass
+
+    return exchanged
 
 
-def _passing(original: Any) -> Any:
-    def run_pass(roots: Any, p: Any) -> Any:
-        for report in _reports:
-            report.passed([node for node, _ in roots])
-        return original(roots, p)
+def _propagating(original: Any) -> Any:
+    def _propagate(self: Any, g: Any, p: Any) -> Any:
+        found = original(self, g, p)
+        for report in reports[0]:
+            report.given(self, [x is not None for x in found])
+        return found
 
-    return run_pass
+    return _propagate

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..engine.graph import AccumulateGrad, MultiNode, Node, Pick
+from ..engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
 from ..engine.tensor import Tensor
 from .noting import Site
 from .vertices import named
@@ -61,30 +61,41 @@ class Break:
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """What is known of a leaf that requires grad: where it was made and first used, what lost its gradient, whether it reached a loss."""
+    """What is known of a leaf that requires grad.
+
+    made     where it was, None if that was before
+    used     where it first was
+    reached  whether a pass could, or a transformation took the derivative by it
+    breaks   what lost its gradient
+    facts    what else happened to it, or to what was computed from it
+    stands   for which other leaves, if it is of a transformation
+    """
 
     shape: tuple[int, ...]
     made: Site | None = None
     used: Site | None = None
     reached: bool = False
     breaks: dict[Break, None] = field(default_factory=dict)
+    facts: dict[str, None] = field(default_factory=dict)
+    stands: frozenset[Leaf] = frozenset()
 
     def why(self) -> str:
-        """Why it has not reached the loss."""
-        if self.breaks:
-            return "; ".join(f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in list(self.breaks)[:4])
+        """What happened to it instead of reaching the loss, as far as it was seen: which of several things was to blame, nobody knows."""
+        facts = dict.fromkeys([f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts))
+        if facts:
+            return "; ".join(list(facts)[:4])
         if self.used is not None:
-            return f"used at {self.used}, but nothing that was computed from it went into the loss"
-        return "never used"
+            return f"used at {self.used}, but, as far as can be seen, nothing that was computed from it went into the loss"
+        return "never used since it requires grad" if self.made is not None else "never used meanwhile"
 
 
-_VERB = {"refused": "stopped", "number": "lost", "raw": "lost", "detached": "detached", "cast": "lost", "index": "lost", "comparison": "lost", "zero":
-         "lost", "no_grad": "not recorded, used"}
+_VERB = {"refused": "stopped", "number": "read", "raw": "read", "detached": "detached", "cast": "made constant", "index": "made constant",
+         "comparison": "compared", "zero": "made constant", "no_grad": "not recorded, used"}
 
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A parameter that did not reach the loss, and why: in words, and the breaks that are to blame."""
+    """A parameter that did not reach the loss: what happened to it instead, in words, and the breaks among that."""
 
     name: str
     why: str
@@ -97,7 +108,7 @@ class Unreached:
 class BreakReport:
     """What `detect_breaks` found, in the order in which it happened. Print it, go through it, or ask for `breaks`.
 
-    passes  how many backward passes began
+    passes  how many backward passes there were: of `backward` and `autograd.grad`, not those of transformations
     """
 
     def __init__(self) -> None:
@@ -107,6 +118,7 @@ class BreakReport:
         self._leaves: WeakKeyDictionary[Node, Leaf] = WeakKeyDictionary()
         self._made: list[Leaf] = []
         self._behind: WeakKeyDictionary[Node, frozenset[Leaf]] = WeakKeyDictionary()
+        self._given: WeakKeyDictionary[Any, tuple[bool, ...]] = WeakKeyDictionary()
 
     @property
     def breaks(self) -> list[Break]:
@@ -181,6 +193,12 @@ class BreakReport:
             for leaf in leaves:
                 leaf.breaks.setdefault(found)
 
+    def tell(self, leaves: Iterable[Leaf], fact: str) -> None:
+        """Note what else happened to a value that was made of these leaves."""
+        with self._lock:
+            for leaf in leaves:
+                leaf.facts.setdefault(fact)
+
     def leaf(self, node: AccumulateGrad) -> Leaf:
         """What is known of a leaf."""
         with self._lock:
@@ -198,10 +216,27 @@ class BreakReport:
                 leaf.made = where
                 self._made.append(leaf)
 
-    def passed(self, roots: Sequence[Node]) -> None:
-        """Note a backward pass from these nodes."""
+    def stands_for(self, node: AccumulateGrad, nodes: Iterable[Node | None]) -> None:
+        """Note that a transformation differentiates by this leaf, of its own, in the place of others."""
         with self._lock:
-            self.passes += 1
+            self.leaf(node).stands = frozenset().union(*(self.behind(n) for n in nodes if type(n) is AccumulateGrad))
+
+    def given(self, ctx: Any, arrived: Sequence[bool]) -> None:
+        """Note to which of its operands a Function gave a gradient, when it ran in a pass."""
+        with self._lock:
+            known = self._given.get(ctx)
+            if known is None and all(arrived):
+                return
+            self._behind.clear()  # what was found behind it may be wrong
+            self._given[ctx] = tuple(a or b for a, b in zip(known or arrived, arrived, strict=True))
+            for node, had in zip(ctx._next, arrived, strict=True):
+                if not had:
+                    self.tell(self.behind(node), f"given no gradient by {ctx.name()}")
+
+    def passed(self, roots: Sequence[Node], counts: bool) -> None:
+        """Note a backward pass from these nodes. `counts`: it is none of a transformation."""
+        with self._lock:
+            self.passes += counts
             for node in roots:
                 for leaf in self.behind(node):
                     leaf.reached = True
@@ -224,7 +259,10 @@ class BreakReport:
                 if known is not None:
                     found |= known
                 elif type(n) is AccumulateGrad:
-                    found.add(self.leaf(n))
+                    leaf = self.leaf(n)
+                    found |= {leaf, *leaf.stands}
+                elif type(n) is CustomNode and n.ctx in self._given:
+                    stack.extend(parent for parent, had in zip(n.next, self._given[n.ctx], strict=True) if had)
                 else:
                     stack.extend(n.next if isinstance(n.next, tuple) else (n.next,))
             result = frozenset(found)

@@ -1,8 +1,8 @@
 """Profiling: what watches every operation, recorded or not, every node of a pass, and the user's labels.
 
 Nothing of this costs anything while nobody watches. When the first watcher comes, the generated functions get other code, which runs the
-former one as `_plain`; functions that are looked up by name in their module ("seams") are exchanged; what runs the nodes
-of passes is surrounded. The last watcher that leaves takes all of it back.
+former one as `_plain`; functions that are looked up by name in their module ("seams") are exchanged, as others may exchange them, too;
+what runs the nodes of passes is surrounded. The last watcher that leaves takes all of it back.
 
 What is watched belongs to a context: `here` has the frame of this thread and task, None where nobody watches. Tasks, and threads that run in
 a copy of the context, inherit it. An operation is seen once, where it is called, at the outermost of the levels that it is carried out at;
@@ -273,6 +273,8 @@ def _watched_form(function: FunctionType) -> CodeType:
 _made: list[tuple[FunctionType, CodeType, CodeType]] = []
 _creating: list[tuple[Any, Any, Op]] = []
 _seams: list[tuple[dict[str, Any], str, Any, Any]] = []
+_exchanged: dict[tuple[int, str], tuple[Any, list[Callable[[Any], Any]]]] = {}
+"""What stood in each place where something else does, and what that is made by, innermost first."""
 _watchers: list[Watcher] = []
 _lock = threading.RLock()
 
@@ -304,7 +306,40 @@ def seam(namespace: dict[str, Any], name: str, make: Callable[[Any], Any]) -> No
     with _lock:
         _seams.append((namespace, name, namespace[name], make))
         if _watchers:
-            namespace[name] = make(namespace[name])
+            exchange(namespace, name, make)
+
+
+def exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Have `make(what stands there)` stand in the place of an attribute of a class, or of a name in the namespace of a module, until `restore`.
+
+    Others may do so meanwhile, and leave in any order: what stands there then is made anew, of what stood there first.
+    """
+    with _lock:
+        place = (id(owner), name)
+        if place not in _exchanged:
+            _exchanged[place] = (owner if type(owner) is dict else owner.__dict__)[name], []
+        original, makes = _exchanged[place]
+        makes.append(make)
+        _compose(owner, name, original, makes)
+
+
+def restore(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Undo `exchange`."""
+    with _lock:
+        original, makes = _exchanged[id(owner), name]
+        makes.remove(make)
+        if not makes:
+            del _exchanged[id(owner), name]
+        _compose(owner, name, original, makes)
+
+
+def _compose(owner: Any, name: str, found: Any, makes: Sequence[Callable[[Any], Any]]) -> None:
+    for make in makes:
+        found = make(found)
+    if type(owner) is dict:
+        owner[name] = found
+    else:
+        setattr(owner, name, found)
 
 
 def _creation(op: Op, raw: Callable[..., Any]) -> Callable[..., Any]:
@@ -403,15 +438,15 @@ def _install() -> None:
         made.__code__ = watched
     for cell, raw, op in _creating:
         cell.cell_contents = _creation(op, raw)
-    for namespace, name, function, make in _seams:
-        namespace[name] = make(function)
+    for namespace, name, _, make in _seams:
+        exchange(namespace, name, make)
     steps.surround(_step, _rule)
 
 
 def _uninstall() -> None:
     steps.expose(_step, _rule)
-    for namespace, name, function, _ in _seams:
-        namespace[name] = function
+    for namespace, name, _, make in _seams:
+        restore(namespace, name, make)
     for cell, raw, _ in _creating:
         cell.cell_contents = raw
     for made, code, _ in _made:
