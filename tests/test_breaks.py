@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import math
@@ -818,3 +819,22 @@ def test_the_command_without_a_script(capsys: pytest.CaptureFixture[str]) -> Non
 
     assert cli.main(["breaks", "/no/such/script.py"]) == 2
     assert "no such file: /no/such/script.py" in capsys.readouterr().err
+
+
+def test_a_warning_of_mark_dirty_names_the_program_while_it_is_watched() -> None:
+    class Scaled(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            out = a * 2
+            ctx.mark_dirty(out)
+            return out
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = mg.asarray(np.ones(2), requires_grad=True)
+    for watch in (contextlib.nullcontext, detect_breaks, profile):
+        with watch(), pytest.warns(UserWarning, match="mark_dirty") as told:
+            Scaled.apply(x)
+        assert told[0].filename == __file__

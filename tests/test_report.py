@@ -299,3 +299,20 @@ def test_it_is_imported_when_it_is_used() -> None:
     code = "import sys, multigrad, multigrad.cli; print([m for m in sys.modules if 'autograd.report' in m])"
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True).stdout == "[]\n"
+
+
+def test_a_tool_that_the_script_does_not_leave_leaves_nothing_behind() -> None:
+    from multigrad.autograd import detect_breaks
+    from multigrad.autograd.report_watch import Observer
+    from multigrad.func import reverse
+
+    for first in (True, False):
+        observer, breaks = Observer(), detect_breaks()
+        if first:
+            observer.open()
+        breaks.__enter__()
+        if not first:
+            observer.open()
+        observer.close() if first else breaks.__exit__(None, None, None)
+        breaks.__exit__(None, None, None) if first else observer.close()
+        assert gradients.run_pass is reverse.run_pass is backward.run_pass

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
+from types import ModuleType
 from typing import Any
 
 from ..engine import backward, gradients, profiling
@@ -72,21 +73,20 @@ class Observer(Watcher):
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
         self._last: weakref.ref[Tensor] | None = None
-        self._restore: list[tuple[Any, Any]] = []
+        self._modules: tuple[ModuleType, ...] = ()
 
     def open(self) -> None:
         from ..func import reverse
 
-        for module in (gradients, reverse):  # each has the name of its own
-            self._restore.append((module, module.run_pass))
-            module.run_pass = self._passing(module.run_pass)  # type: ignore[attr-defined]
+        self._modules = (gradients, reverse)  # each has the name of its own
+        for module in self._modules:
+            profiling.exchange(vars(module), "run_pass", self._passing)
         profiling.watch(self)
 
     def close(self) -> None:
         profiling.unwatch(self)
-        while self._restore:
-            module, original = self._restore.pop()
-            module.run_pass = original
+        for module in self._modules:
+            profiling.restore(vars(module), "run_pass", self._passing)
         self.ended = perf_counter_ns()
         self._closed = True
         last = None if self._last is None else self._last()

@@ -284,7 +284,7 @@ class BackwardCFunction(FunctionCtx):
         for key, t in found.items():
             if key not in inputs:
                 warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
-                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=5)
+                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=instruments.program())
             if not any(t is out for out in outs):
                 raise GradientError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                     "modified inplace must all be outputs of the Function.")

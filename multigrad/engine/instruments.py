@@ -6,8 +6,12 @@ operation takes the general path, whose last step, `record`, is exchanged for on
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from . import dispatch, fast
@@ -57,3 +61,15 @@ def _record_watched(*args: Any) -> Any:
     if node is not None:
         recorded(node.next if type(node) is Pick else node, args[-1], result)
     return result
+
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+def program() -> int:
+    """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`: those who watch may stand between."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
