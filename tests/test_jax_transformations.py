@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -167,3 +167,88 @@ def test_ours_over_functions_compiled_by_jax():
         func.grad(lambda x: mg.sum(inner(x)))(jnp.ones(3))
     with pytest.raises((RuntimeError, TypeError, ValueError)):
         func.vmap(lambda x: inner(x))(jnp.ones(3))
+
+
+class TestWritesUnderEagerTransformations:
+    """JAX makes tracers of the arguments alone: zeros made inside are an array like any other, and are written to all the same."""
+
+    @staticmethod
+    def ours(a):
+        z = a.__array_namespace__().zeros(2)
+        z[:] = a
+        y = mg.zeros_like(a)
+        y += a
+        part = y[1:]
+        part *= z[0]
+        return mg.sum(z * y**2)
+
+    @staticmethod
+    def theirs(a):
+        return jnp.sum(a * (a * jnp.asarray([1.0, 0.0]) + a * a[0] * jnp.asarray([0.0, 1.0])) ** 2)
+
+    PROGRAMS: ClassVar = {
+        "vmap of grad": (lambda f: jax.vmap(func.grad(f)), lambda f: jax.vmap(jax.grad(f))),
+        "jacfwd of grad": (lambda f: lambda x: jax.jacfwd(func.grad(f))(x[0]), lambda f: lambda x: jax.hessian(f)(x[0])),
+        "grad of grad": (lambda f: lambda x: jax.grad(lambda a: jnp.sum(func.grad(f)(a)))(x[0]),
+                         lambda f: lambda x: jax.grad(lambda a: jnp.sum(jax.grad(f)(a)))(x[0])),
+        "grad of jvp": (lambda f: lambda x: jax.grad(lambda a: func.jvp(f, (a,), (a,))[1])(x[0]),
+                        lambda f: lambda x: jax.grad(lambda a: jax.jvp(f, (a,), (a,))[1])(x[0])),
+        "vmap of grad of a checkpoint": (lambda f: jax.vmap(func.grad(func.checkpoint(f))), lambda f: jax.vmap(jax.grad(f))),
+        "plain Tensors": (lambda f: lambda x: jax.grad(lambda a: f(mg.asarray(a)).array)(x[0]), lambda f: lambda x: jax.grad(f)(x[0])),
+        "leaves": (lambda f: jax.vmap(lambda a: mg.autograd.grad(f(t := mg.asarray(a, requires_grad=True)), t)[0].array),
+                   lambda f: jax.vmap(jax.grad(f))),
+    }
+
+    @pytest.mark.parametrize("name", PROGRAMS)
+    def test_as_in_jax(self, name):
+        ours, theirs = self.PROGRAMS[name]
+        x = jnp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        expected = jax.jit(theirs(self.theirs))(x)
+        close(ours(self.ours)(x), expected)
+        close(jax.jit(ours(self.ours))(x), expected)
+
+    @staticmethod
+    def writing(c):
+        def f(a):
+            with mg.no_grad():
+                c.__imul__(mg.asarray(a))
+            return jnp.sum(c.array)
+
+        return f
+
+    EAGER: ClassVar = {"vmap": jax.vmap, "grad": lambda f: lambda x: jax.grad(f)(x[0]), "jvp": lambda f: lambda x: jax.jvp(f, (x[0],), (x[0],))}
+
+    @pytest.mark.parametrize("name", EAGER)
+    def test_a_tensor_from_outside(self, name):
+        """A leaf that requires grad is protected; of another Tensor JAX itself says that it was written to, when it is used again."""
+        transform, x = self.EAGER[name], jnp.ones((2, 2)) * 3
+        w = mg.asarray(jnp.ones(2), requires_grad=True)
+        with pytest.raises(mg.errors.GradientError, match="write a tracer into .* that Tensor itself, which requires grad") as info:
+            transform(self.writing(w))(x)
+        assert "backward()" not in str(info.value)
+        assert w.array.tolist() == [1, 1]
+        c = mg.asarray(jnp.ones(2))
+        part = c[:1]
+        transform(self.writing(c))(x)
+        for use in (lambda: c + 1, lambda: part * 2, c.tolist, lambda: jax.jit(lambda y: (c * y).array)(x), lambda: transform(self.writing(c))(x)):
+            with pytest.raises(jax.errors.UnexpectedTracerError):
+                use()
+
+    @pytest.mark.parametrize("transform", [lambda f: lambda x: jax.jit(f)(x[0]), lambda f: jax.jit(jax.vmap(f)),
+                                           lambda f: lambda x: jax.lax.map(f, x)])
+    def test_a_tensor_from_outside_where_jax_compiles(self, transform):
+        x = jnp.ones((2, 2)) * 3
+        c = mg.asarray(jnp.ones((2, 2)))
+        for t in (c, c[0], mg.asarray(jnp.ones(2), requires_grad=True)):
+            with pytest.raises(mg.errors.GradientError, match=r"write in place, .* would put a tracer into a Tensor with an array from outside"):
+                transform(self.writing(t))(x)
+        assert c.array.tolist() == [[1, 1], [1, 1]]
+        close(transform(lambda a: self.writing(c[0].clone())(a))(x), transform(jnp.sum)(x))
+
+    def test_a_gradient_that_is_a_view(self):
+        rows = mg.asarray(jnp.zeros((2, 2)))
+        w = mg.asarray(jnp.ones(2), requires_grad=True)
+        w.grad = rows[0]
+        with pytest.raises(mg.errors.GradientError, match=r"write a tracer into the \.grad"):
+            jax.vmap(lambda a: (mg.sum(w * mg.asarray(a)).backward(), a)[1])(jnp.ones((2, 2)))
+        assert rows.array.tolist() == [[0, 0], [0, 0]]

@@ -323,10 +323,11 @@ def place(xp: Any, g: Any, like: Any) -> Any:
 
 
 def own(xp: Any, g: Any, like: Any) -> Any:
-    """`g` itself, placed: it cannot change. A tracer must not be kept by a Tensor that outlives the trace."""
+    """`g` itself, placed: it cannot change. A tracer must not be kept by a Tensor that requires grad, and may outlive the trace."""
     if isinstance(g, jax.core.Tracer) and isinstance(like, jax.Array) and not isinstance(like, jax.core.Tracer):
-        raise GradientError("backward() under a JAX transformation would write a tracer into the .grad of a Tensor from outside it. "
-                            "Pass that Tensor as an argument of the transformed function, or return what multigrad.autograd.grad gives.")
+        raise GradientError("under a JAX transformation, this would write a tracer into the .grad of a Tensor from outside it, or into that Tensor "
+                            "itself, which requires grad. Pass it as an argument of the transformed function, or go on with what "
+                            "multigrad.autograd.grad gives, and write nothing in place.")
     return place(xp, g, like)
 
 
@@ -347,7 +348,14 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Arrays cannot change: `value`, placed as `x`, takes its place."""
+    """Arrays cannot change: `value`, placed as `x`, takes its place. A tracer must not take that of an array from outside its trace.
+
+    While JAX compiles, any array that is made is a tracer, so others are from outside. Its other transformations, as grad and vmap, make
+    tracers of their arguments alone: there is no telling then, and JAX raises when a tracer is used that has outlived its trace.
+    """
+    if isinstance(value, jax.core.Tracer) and not isinstance(x, jax.core.Tracer) and isinstance(jnp.zeros(()), jax.core.Tracer):
+        raise GradientError("this write in place, where JAX compiles, would put a tracer into a Tensor with an array from outside. Write into one "
+                            "that is made inside, as clone() does, or pass that Tensor as an argument and return it.")
     return place(xp, value, x)
 
 

@@ -392,7 +392,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
 
 
 def keepable(holder: Tensor, value: Any) -> None:
-    """Raise if `value` must not be kept by `holder`: a tracer by a Tensor from outside its trace. Immutable libraries' `own` knows."""
+    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from outside its trace. Immutable libraries' `own` knows."""
     host = holder._elem.host
     x = innermost(value)
     if not host.mutable and not isinstance(x, Layer):

@@ -51,7 +51,9 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
 
 
 def _add_to_view(t: Tensor, g: Any) -> None:
-    write(t, t._array + g, "backward")
+    total = t._array + g
+    backward.keepable(t, total)
+    write(t, total, "backward")
     written(t)
 
 

@@ -20,7 +20,7 @@ from .backward import keepable
 from .dispatch import general, recording_at, run_raw
 from .graph import AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps
-from .level import Layer
+from .level import Layer, innermost
 from .tensor import Tensor, stopped
 
 
@@ -170,7 +170,9 @@ def _replace(t: Any, value: Any, name: str) -> None:
         _write_all(root, new, name)
     else:
         if not host.mutable:
-            keepable(root, new)
+            host.write(host.xp, innermost(root), innermost(new))  # raises where it must not
+            if type(root._node) is AccumulateGrad:
+                keepable(root, new)
         root._array = new
 
 

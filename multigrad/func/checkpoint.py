@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, ref
 
 from ..engine import backward, grad_mode, level, saved
 from ..engine.dispatch import is_array
-from ..engine.graph import modified, tick
+from ..engine.graph import QUIET, modified, tick
 from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, wrap
 from ..engine.towers import Shell, put_together, taken_apart
@@ -36,9 +36,10 @@ def checkpoint(function: Function, *, policy: Policy = None) -> Function:
 
     When a pass first needs what was not kept, `function` runs again, as far as that takes, in the grad mode and the transformations that it
     ran in. Each pass does so once, and gives up each array when it was used. What it computes must not change, nor must it write to its
-    arguments: GradientError is raised where an argument, or a Tensor from outside that requires grad, was modified in place since it was
-    used, and where the operations that save something, their number, or the shapes and dtypes of what they save differ from those of the
-    first run. Random numbers are for `function` to draw as it did before, and raw arrays for the user to leave alone.
+    arguments: GradientError is raised where an argument, or a Tensor from outside that a recorded operation uses, constant or not, was
+    modified in place since, and where the operations that save something, their number, or the shapes and dtypes of what they save differ
+    from those of the first run. Random numbers are for `function` to draw as it did before; raw arrays, and constants of which it computes
+    nothing but other constants, for the user to leave alone.
 
     Checkpoints nest: the outer one does not keep the arguments of the inner one. With the n steps of a program in segments of sqrt(n), each a
     checkpoint, memory grows as sqrt(n). What a recorded pass saves itself, and what a Function keeps in attributes of its ctx, is kept. Where
@@ -137,11 +138,13 @@ class _Call:
     above    the level above theirs: nodes of those that begin inside the function save as ever, since they end inside it
     saves    by number, what was saved: the operation, shape and dtype
     places   by number, what nodes have in the place of it, known weakly: what no node asks for any more is not computed again
-    outside  the version cells of Tensors from outside, each with the time when it was first used
+    used     by identity, the version cells of Tensors that may be from outside, each with the time of the first use; after the first run, of
+             those that it wrote to after it had used them
+    end      when the first run ended
     latest   by number, what the last operation saved: one in place may ask for it at once. None after the first run
     """
 
-    __slots__ = ("__weakref__", "above", "context", "function", "given", "keeps", "latest", "outside", "places", "runs", "saves", "start")
+    __slots__ = ("__weakref__", "above", "context", "end", "function", "given", "keeps", "latest", "places", "runs", "saves", "start", "used")
 
     def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: Callable[[str], bool]) -> None:
         self.function = function
@@ -153,9 +156,9 @@ class _Call:
         self.context.run(_forget)
         self.saves: list[tuple[str, tuple[int, ...], Any]] = []
         self.places: list[ref[_Place]] = []
-        self.outside: dict[int, tuple[list[int], int, Form]] = {}
+        self.used: dict[int, tuple[list[int], int]] = {}
         self.latest: dict[int, Any] | None = {}
-        self.start = tick()
+        self.start = self.end = tick()
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and keep count of what is saved."""
@@ -165,16 +168,17 @@ class _Call:
         finally:
             saved.leave()
             self.latest = None
+            self.used = {at: (cell, since) for at, (cell, since) in self.used.items() if cell and cell[-1] > since}
+            self.end = tick()
 
     def wants(self, name: str, at: int) -> bool:
         """Whether what this operation saves is not kept."""
         return at < self.above and (name is _ARGUMENT or not self.keeps(name))
 
     def _choose(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
-        for x in values:
-            node = getattr(x, "_node", None)
-            if node is not None and node.seq < self.start and id(x._cell) not in self.outside:
-                self.outside[id(x._cell)] = x._cell, tick(), _form(x)
+        for x in _older(values, self.start):
+            if id(x._cell) not in self.used:
+                self.used[id(x._cell)] = x._cell, tick()
         if not self.wants(name, at):
             return None
         self.latest = {}
@@ -206,11 +210,20 @@ class _Call:
         """Run the function again for the arrays of these numbers."""
         with level.revived(self.runs):
             args, kwargs = tree.replaced(lambda x: x.again(self.start), self.given)
-            for cell, since, form in self.outside.values():
-                _check(cell, since, form, "is used in a checkpoint")
             second = _Second(self, wanted)
             self.context.copy().run(second.run, args, kwargs)
         return second.found
+
+
+def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
+    """Those operands whose histories, if they have any, are older than `start`: all that are from outside, and constants made inside."""
+    for x in values:
+        if isinstance(x, Layer):
+            node = getattr(x, "_node", None)
+            if node is None or node.seq < start:
+                yield x
+        elif type(x) is tuple or type(x) is list:  # a list of arrays, or an indexing key
+            yield from _older(x, start)
 
 
 def _forget() -> None:
@@ -233,6 +246,8 @@ class _Second:
         self.count = 0
         self.found: dict[int, Any] = {}
         self.cells: list[tuple[list[int], int, int]] = []
+        self.refused: GradientError | None = None
+        self.start = tick()
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         saved.enter(self._choose)
@@ -242,6 +257,8 @@ class _Second:
             pass
         finally:
             saved.leave()
+        if self.refused is not None:
+            raise self.refused
         if self.count <= self.last:
             raise GradientError(f"checkpoint: a different number of arrays was saved when the function ran again: {self.count}, of "
                                 f"{len(self.call.saves)} in its first run. {_CONSTANT}")
@@ -249,7 +266,20 @@ class _Second:
             _check(cell, since, _form(self.found[number]), "is saved in a checkpoint")
 
     def _choose(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
+        for x in _older(values, self.start):
+            if x._cell and self.refused is None:
+                self._look(x)
         return (partial(self._take, name), _same) if self.call.wants(name, at) else None
+
+    def _look(self, x: Layer) -> None:
+        """End the run if `x`, which was written, is from outside, and that was since the first run used it. What is made inside was made in this
+        run, so what was written before it is from outside.
+        """
+        cell = x._cell
+        since = self.call.used.get(id(cell), (cell, self.call.end))[1]
+        if cell[-1] > since and next(time for time in cell if time != QUIET) < self.start:
+            self.refused = modified(_described(_form(x), "is used in a checkpoint"), cell, since)
+            raise _Enough
 
     def _take(self, name: str, t: Tensor) -> Tensor:
         number, self.count = self.count, self.count + 1
@@ -283,7 +313,11 @@ def _form(x: Any) -> Form:
 def _check(cell: list[int], since: int, form: Form, what: str) -> None:
     """Raise if the array of this version cell was modified in place."""
     if cell and cell[-1] > since:
-        raise modified(f"[{form[0]} {form[1]} {list(form[2])}], which {what},", cell, since)
+        raise modified(_described(form, what), cell, since)
+
+
+def _described(form: Form, what: str) -> str:
+    return f"[{form[0]} {form[1]} {list(form[2])}], which {what},"
 
 
 def _same(t: Tensor) -> Tensor:

@@ -1,0 +1,186 @@
+"""What a checkpointed function uses from outside, and does not get as an argument: Tensors that do not require grad."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_programs import Counted, X, leaf
+from conftest import values
+from forward_programs import close
+
+import multigrad as mg
+from multigrad import func
+from multigrad.errors import GradientError
+from multigrad.func import checkpoint
+
+W = [1.0, 2.0]
+CHANGED = "modified by an inplace operation: .*is used in a checkpoint, is at version {}; expected version {}"
+
+
+def constant(xp: Any, data: Any = W) -> Any:
+    return leaf(xp, data).detach()
+
+
+USES = {
+    "multiply": lambda xp, a, w: a * a * w,
+    "a view made inside": lambda xp, a, w: a * a * w[:],
+    "detached inside": lambda xp, a, w: a * a * w.detach(),
+    "in a list": lambda xp, a, w: xp.prod(xp.stack([a, w]), axis=0) * a,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("how", ["all", "a part"])
+def test_a_captured_constant_that_is_changed_afterwards(xp, use, how):
+    x, w = leaf(xp), constant(xp)
+    y = xp.sum(checkpoint(lambda a: USES[use](xp, a, w))(x))
+    if how == "all":
+        w *= 10
+    else:
+        w[0] = 0
+    with pytest.raises(GradientError, match=CHANGED.format(1, 0)):
+        y.backward()
+    assert x.grad is None
+
+
+def test_as_without_checkpoint(xp):
+    """The plain program is refused as well; and neither is where nothing was changed since."""
+    for wrap in (lambda f: f, checkpoint):
+        x, w = leaf(xp), constant(xp)
+        w += 1  # before
+        y = xp.sum(wrap(lambda a: a * a * w)(x))  # noqa: B023
+        y.backward(retain_graph=True)
+        close(x.grad, 2 * np.array(X) * (np.array(W) + 1))
+        w += 1
+        with pytest.raises(GradientError, match="modified by an inplace operation: .* at version 2; expected version 1"):
+            y.backward()
+
+
+def test_under_transformations(xp):
+    w = constant(xp)
+
+    def changing(f):
+        def g(a):
+            y = f(a)
+            w.__imul__(10)
+            return xp.sum(y)
+
+        return g
+
+    for transformed in (func.grad, func.hessian):
+        with pytest.raises(GradientError, match="modified by an inplace operation: .*is used in a checkpoint"):
+            transformed(changing(checkpoint(lambda a: a * a * a * w)))(leaf(xp).array)
+
+
+def test_nested(xp):
+    x, w = leaf(xp), constant(xp)
+    y = xp.sum(checkpoint(lambda a: checkpoint(lambda b: b * b * w)(xp.sin(a)))(x))
+    w *= 10
+    with pytest.raises(GradientError, match="modified by an inplace operation: .*is used in a checkpoint"):
+        y.backward()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_function_that_changes_what_it_uses(xp, when):
+    """Each run would find something else."""
+    x, w = leaf(xp), constant(xp)
+
+    def f(a):
+        if when == "before":
+            w.__imul__(2)
+        y = a * a * w
+        if when == "after":
+            w.__imul__(2)
+        return y
+
+    y = xp.sum(checkpoint(f)(x))
+    with pytest.raises(GradientError, match=CHANGED.format(*((2, 1) if when == "before" else (1, 0)))):
+        y.backward()
+
+
+def test_who_catches_the_error(xp):
+    x, w = leaf(xp), constant(xp)
+
+    def f(a):
+        try:
+            return a * a * w
+        except BaseException:
+            return a * a * a
+
+    y = xp.sum(checkpoint(f)(x))
+    w *= 10
+    with pytest.raises(GradientError, match=CHANGED.format(1, 0)):
+        y.backward()
+
+
+def test_constants_made_inside(xp):
+    """Changed before they are used, after it, and through a view; whatever is written to elsewhere meanwhile."""
+    def f(a):
+        z, q = xp.zeros(2, dtype=a.dtype), xp.zeros(2, dtype=a.dtype)
+        z[0] = 2.0
+        z[1:] += 3.0
+        y = xp.sin(a * z)
+        u = xp.where(a > 0, a, q)
+        q[0] = 5.0
+        return y * u
+
+    x, other = leaf(xp), constant(xp)
+    for wrap in (checkpoint, lambda f: checkpoint(checkpoint(f))):
+        y = xp.sum(wrap(f)(x))
+        other *= 3
+        a, z = np.array(X), np.array([2.0, 3.0])
+        close(mg.autograd.grad(y, x)[0], np.cos(a * z) * z * a + np.sin(a * z))
+
+
+def test_a_table_that_the_first_run_makes(xp):
+    """It is from outside to the second run, and was not changed since."""
+    tables: list[Any] = []
+
+    def f(a):
+        if not tables:
+            tables.append(xp.zeros(2, dtype=a.dtype))
+            tables[0][1] = 4.0
+        return a * a * tables[0]
+
+    runs, x = Counted(f), leaf(xp)
+    y = xp.sum(checkpoint(runs)(x))
+    (g,) = mg.autograd.grad(y, x, retain_graph=True)
+    close(g, [0, 8 * X[1]])
+    assert runs.begun == 2
+    tables[0][0] = 1.0
+    with pytest.raises(GradientError, match=CHANGED.format(2, 1)):
+        y.backward()
+
+
+def test_statistics_that_only_change(xp):
+    """What no recorded operation uses may change."""
+    x, mean = leaf(xp), constant(xp)
+
+    def f(a):
+        with mg.no_grad():
+            mean.__imul__(0.9)
+        return xp.sin(a)
+
+    y = xp.sum(checkpoint(f)(x))
+    mean += 1
+    y.backward()
+    close(x.grad, np.cos(X))
+
+
+def test_nothing_made_inside_is_kept(xp):
+    made: list[Any] = []
+
+    def f(a):
+        z = xp.ones(2, dtype=a.dtype)
+        made.append(weakref.ref(z))
+        y = a * a * z
+        z[0] = 3.0
+        return y
+
+    x = leaf(xp)
+    y = checkpoint(f)(x)
+    assert made[0]() is None
+    close(values(y), np.array(X) ** 2)
