@@ -24,6 +24,9 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
     options = _parser().parse_args(argv)
     options.leaving = leaving
     if hasattr(options, "script"):
+        if not Path(options.script).is_file():
+            print(f"no such file: {options.script}", file=sys.stderr)
+            return 2
         options.arguments = _after(options.script, options.arguments, argv)
     try:
         status: int = options.run(options)
@@ -201,9 +204,6 @@ def _breaks(options: argparse.Namespace) -> int:
     from . import script
     from .autograd import detect_breaks
 
-    if not Path(options.script).is_file():
-        print(f"no such file: {options.script}", file=sys.stderr)
-        return 2
     watch = detect_breaks()
     report = watch.__enter__()
 
@@ -221,9 +221,6 @@ def _profile(options: argparse.Namespace) -> int:
     from .autograd.report import Run
 
     output = Path(options.output).absolute()  # the script may go elsewhere
-    if not Path(options.script).is_file():
-        print(f"no such file: {options.script}", file=sys.stderr)
-        return 2
     if output.is_dir() or not output.parent.is_dir():
         print(f"cannot write there: {output}", file=sys.stderr)
         return 2

@@ -21,9 +21,9 @@ from weakref import WeakKeyDictionary
 
 from ..engine import element, instruments
 from ..engine.anomaly import TRACEBACK
+from ..engine.each_call import each_call
 from ..engine.graph import Node
 from ..engine.tensor import Tensor
-from .profiler_calls import each_call
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +48,7 @@ class Site(NamedTuple):
 here = ""
 """What the names of files are shown without: the folder in which a command was typed, while it runs."""
 UNKNOWN = Site("<unknown>", 0, "")
-OWN = str(Path(__file__).parents[1]) + os.sep
+OWN = instruments.PACKAGE
 GENERATED = ("<multigrad", "<pullback", "<frozen")
 PASSING = tuple(module.__file__ for module in (contextlib, copy, functools) if module.__file__)
 """What calls on behalf of others."""

@@ -76,9 +76,9 @@ class emit_nvtx:
 
     An operation's range is `multiply, seq=N`, where N is the number that its node gets if it makes one. A node's is
     `MultiplyBackward, stashed seq=M`, where M is the number that it got. Equal numbers belong together; that of AccumulateGrad, which no
-    operation made, is 2**64 - 1. An operation that makes no
-    node has the number as well, which a later one may get: of several, the node is that of the last. What runs inside a node has a seq as
-    well, which means something if the pass is itself recorded (create_graph=True): then the nodes of the second derivative are stashed with it.
+    operation made, is 2**64 - 1. An operation that makes no node has the number as well, which a later one may get: of several, the node is
+    that of the last. What runs inside a node has a seq as well, which means something if the pass is itself recorded (create_graph=True): then
+    the nodes of the second derivative are stashed with it.
     Times can be read after the process has ended, by `load_nvprof`. Where arrays are JAX's, the ranges are jax.profiler.TraceAnnotations, too.
     """
 

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ..engine import profiling
+from ..engine.each_call import each_call
 from . import profiler_trace
 from .nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 from .nvtx import emit_nvtx
-from .profiler_calls import each_call
 from .profiler_recorder import MEMORY_EVENT_NAME, Recorder, events_of, times_devices
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 

@@ -6,7 +6,6 @@ the outer mode, and decorated coroutine functions and async generators run in th
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from . import level
+from .each_call import each_call
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,79 +66,13 @@ class _Mode:
 
     def __call__(self, function: F) -> F:
         """Decorate: the body of `function` runs in this mode, at each resume if it is a generator or a coroutine."""
-        clone = self.clone
         if inspect.isclass(function):
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
                           "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
                           "and nothing else.", FutureWarning, stacklevel=2)
-            setattr(function, "__init__", clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
+            setattr(function, "__init__", self.clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
             return function
-        if inspect.isgeneratorfunction(function):
-            return _decorate_generator(clone, function)  # type: ignore[return-value]
-        if inspect.isasyncgenfunction(function):
-            return _decorate_async_generator(clone, function)  # type: ignore[return-value]
-        if inspect.iscoroutinefunction(function):
-            @functools.wraps(function)
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:
-                with clone():  # a task has its own context, so the mode never reaches another
-                    return await function(*args, **kwargs)
-            return coroutine  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with clone():
-                return function(*args, **kwargs)
-        return wrapper  # type: ignore[return-value]
-
-
-def _decorate_generator(clone: Callable[[], _Mode], function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        generator = function(*args, **kwargs)
-        resume, value = generator.send, None
-        try:
-            while True:
-                try:
-                    with clone():
-                        result = resume(value)
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    value = yield result
-                    resume = generator.send
-                except GeneratorExit:
-                    raise
-                except BaseException as error:
-                    resume, value = generator.throw, error
-        finally:
-            with clone():
-                generator.close()
-    return wrapper
-
-
-def _decorate_async_generator(clone: Callable[[], _Mode], function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        generator = function(*args, **kwargs)
-        resume, value = generator.asend, None
-        try:
-            while True:
-                try:
-                    with clone():
-                        result = await resume(value)
-                except StopAsyncIteration:
-                    return
-                try:
-                    value = yield result
-                    resume = generator.asend
-                except GeneratorExit:
-                    raise
-                except BaseException as error:
-                    resume, value = generator.athrow, error
-        finally:
-            with clone():
-                await generator.aclose()
-    return wrapper
+        return each_call(function, self.clone)  # type: ignore[return-value]
 
 
 class no_grad(_Mode):

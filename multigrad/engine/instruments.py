@@ -63,13 +63,14 @@ def _record_watched(*args: Any) -> Any:
     return result
 
 
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+"""How the names of multigrad's own files begin."""
 
 
 def program() -> int:
     """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`: those who watch may stand between."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     return level

@@ -12,7 +12,10 @@ Around = Callable[[], AbstractContextManager[Any]]
 
 
 def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
-    """Have each call of `function` run inside of what `made` returns for it: a coroutine as a whole, of a generator each step."""
+    """Have each call of `function` run inside of what `made` returns for it: a coroutine as a whole, of a generator each step.
+
+    What `made` returns for a generator is entered again for each step, so it is made last: nothing may come between it and the first.
+    """
     if inspect.isgeneratorfunction(function):
         return _each_step(function, made)
     if inspect.isasyncgenfunction(function):
@@ -34,8 +37,8 @@ def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
 def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        around, generator = made(), function(*args, **kwargs)
-        resume, value = generator.send, None
+        generator = function(*args, **kwargs)
+        resume, value, around = generator.send, None, made()
         while True:
             try:
                 with around:
@@ -57,8 +60,8 @@ def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]
 def _each_asynchronous_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        around, generator = made(), function(*args, **kwargs)
-        resume, value = generator.asend, None
+        generator = function(*args, **kwargs)
+        resume, value, around = generator.asend, None, made()
         while True:
             try:
                 with around:
