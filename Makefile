@@ -79,7 +79,7 @@ types: $(READY)
 PYTEST := $(PY) -m pytest -q -p no:cacheprovider
 SAMPLES := $(if $(filter long,$(LEVEL)),full,short)
 RESULTS := $(VENV)/conformance
-CONFORMANCE = $(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --conformance-json $(RESULTS)-$@.json
+CONFORMANCE = $(PYTEST) -n $(JOBS) --pyargs multigrad_conformance --multigrad-json $(RESULTS)-$@.json
 export JAX_PLATFORMS ?= cpu
 conformance jax jax-float32 tests test-parity: export XLA_FLAGS ?= $(XLA)
 
@@ -87,15 +87,15 @@ conformance: numpy strict jax jax-float32
 
 numpy strict: $(READY)
 	@echo "== conformance: $@"
-	@$(CONFORMANCE) --backend $@ --samples full
+	@$(CONFORMANCE) --multigrad-backend $@ --multigrad-samples full
 
 jax: $(READY)
 	@echo "== conformance: jax, float64"
-	@JAX_ENABLE_X64=1 $(CONFORMANCE) --backend jax --samples $(SAMPLES)
+	@JAX_ENABLE_X64=1 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES)
 
 jax-float32: $(READY)
 	@echo "== conformance: jax as it comes, float32"
-	@JAX_ENABLE_X64=0 $(CONFORMANCE) --backend jax --samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "/forward/ or /vjp/ or /kink/")
+	@JAX_ENABLE_X64=0 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "/forward/ or /vjp/ or /kink/")
 
 conformance-table: conformance
 	@$(PY) -m multigrad conformance --report conformance/README.md $(patsubst %,--from $(RESULTS)-%.json,numpy strict jax)
@@ -152,8 +152,8 @@ GPU_PYTEST := $(GPU_PY) -m pytest -q -p no:cacheprovider --pyargs multigrad_conf
 test-gpu:
 	@nvidia-smi -L 2>/dev/null | grep -q GPU || { echo "make test-gpu: this machine has no GPU that nvidia-smi can see."; exit 1; }
 	@$(MAKE) --no-print-directory .venv/gpu/.ready
-	@$(GPU_PYTEST) --backend cupy
-	@JAX_PLATFORMS=cuda,cpu JAX_ENABLE_X64=1 XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTEST) --backend jax
+	@$(GPU_PYTEST) --multigrad-backend cupy
+	@JAX_PLATFORMS=cuda,cpu JAX_ENABLE_X64=1 XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTEST) --multigrad-backend jax
 	@JAX_PLATFORMS=cuda,cpu XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PY) benchmarks/gpu.py
 
 .venv/gpu/.ready: pyproject.toml $(PROJECTS:%=%/pyproject.toml)

@@ -193,9 +193,9 @@ def _conformance(options: argparse.Namespace) -> int:
 def _run_suite(options: argparse.Namespace, path: str) -> int:
     """In a process of its own: pytest and the libraries under test may do as they like there."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
-               "--pyargs", "multigrad_conformance", "--samples", options.samples, "--conformance-json", os.path.abspath(path)]
+               "--pyargs", "multigrad_conformance", "--multigrad-samples", options.samples, "--multigrad-json", os.path.abspath(path)]
     for name in options.backend:
-        command += ["--backend", name]
+        command += ["--multigrad-backend", name]
     Path(path).unlink(missing_ok=True)
     return subprocess.run([*command, *options.pytest], check=False).returncode
 

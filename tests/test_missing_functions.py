@@ -70,7 +70,7 @@ def run(site: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_conformance(site: Path) -> None:
     """Every check that the suite has for these functions passes: values, gradients, tangents, second derivatives."""
     done = run(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin", "--pyargs", "multigrad_conformance",
-               "--backend", "scant", "--samples", "full", "-k", " or ".join(f"scant:{name}/" for name in WITH_A_FORM))
+               "--multigrad-backend", "scant", "--multigrad-samples", "full", "-k", " or ".join(f"scant:{name}/" for name in WITH_A_FORM))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert " 0 failed" in done.stdout
 

@@ -1,4 +1,4 @@
-"""The conformance suite of multigrad: `pytest --pyargs multigrad_conformance --backend NAME`.
+"""The conformance suite of multigrad: `pytest --pyargs multigrad_conformance --multigrad-backend NAME`.
 
 An operation that a plugin registers is enrolled by its samples, which the hook `multigrad_samples` names:
 

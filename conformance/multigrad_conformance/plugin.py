@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest --pyargs multigrad_conformance --backend NAME --samples short|full`.
+"""The pytest plugin: `pytest --pyargs multigrad_conformance --multigrad-backend NAME --multigrad-samples short|full`.
 
 It is loaded in every run of pytest where it is installed, so it does nothing, and imports nothing, until the tests of
 this package are collected.
@@ -24,16 +24,16 @@ _left_out = pytest.StashKey[dict[str, str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("multigrad conformance")
-    group.addoption("--backend", action="append", default=[], metavar="NAME",
+    group.addoption("--multigrad-backend", action="append", default=[], metavar="NAME",
                     help="array library to test (repeatable); default: every installed one that works here")
-    group.addoption("--samples", choices=("short", "full"), default="short",
+    group.addoption("--multigrad-samples", choices=("short", "full"), default="short",
                     help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast")
-    group.addoption("--conformance-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
+    group.addoption("--multigrad-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = {}
-    if config.getoption("--backend"):
+    if config.getoption("--multigrad-backend"):
         config.stash[_backends] = _find(config)
 
 
@@ -49,7 +49,7 @@ def _find(config: pytest.Config) -> list[str]:
     from multigrad.backends import discovery
     from multigrad.errors import BackendError
 
-    asked = list(dict.fromkeys(config.getoption("--backend")))
+    asked = list(dict.fromkeys(config.getoption("--multigrad-backend")))
     found = []
     for name in asked or discovery.names():
         try:
@@ -69,7 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if _parameters not in config.stash:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            config.stash[_parameters] = metafunc.module.parameters(backends_of(config), config.getoption("--samples"))
+            config.stash[_parameters] = metafunc.module.parameters(backends_of(config), config.getoption("--multigrad-samples"))
     for argument in metafunc.fixturenames:
         if argument in config.stash[_parameters]:
             values, ids = config.stash[_parameters][argument]
@@ -118,7 +118,7 @@ _collected: dict[str, dict[str, tuple[str, str]]] = {}
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("--conformance-json")
+    path = session.config.getoption("--multigrad-json")
     if path and not hasattr(session.config, "workerinput"):
         Path(path).write_text(json.dumps(document(session.config), indent=1, sort_keys=True) + "\n")
 
@@ -133,7 +133,7 @@ def document(config: pytest.Config) -> dict[str, Any]:
 
     return {
         "multigrad": multigrad.__version__,
-        "samples": config.getoption("--samples"),
+        "samples": config.getoption("--multigrad-samples"),
         "operations": {name: {"chapter": op.chapter, "kind": op.kind} for name, op in OPS.items()},
         "left out": config.stash[_left_out],
         "backends": {name: {"lacks": _lacks(name), "tests": {i: [state, reason] if reason else [state] for i, (state, reason) in tests.items()}}
@@ -156,7 +156,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for name, tests in _collected.items():
         states = [state for state, _ in tests.values()]
         terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {states.count('passed')} passed, "
-                              f"{states.count('failed')} failed, {states.count('exempt')} exempt ({config.getoption('--samples')} samples)")
+                              f"{states.count('failed')} failed, {states.count('exempt')} exempt ({config.getoption('--multigrad-samples')} samples)")
         for i, (state, reason) in tests.items():
             if state == "exempt":
                 terminalreporter.line(f"  exempt {i}: {reason}")

@@ -1,0 +1,65 @@
+"""The options of the pytest plugin: they carry the project's name, since the plugin is loaded in every project's run of pytest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import multigrad
+
+pytest.importorskip("multigrad_conformance")
+
+ROOT = Path(multigrad.__file__).parents[1]
+
+# The options that projects give their own tests of array libraries.
+CONFTEST = """
+def pytest_addoption(parser):
+    parser.addoption("--backend", default="none")
+    parser.addoption("--samples", type=int, default=1)
+    parser.addoption("--json", default="none")
+    parser.addoption("--conformance-json", default="none")
+"""
+
+PROJECT = """
+def test_options(request):
+    option = request.config.getoption
+    assert (option("--backend"), option("--samples"), option("--json"), option("--conformance-json")) == ("torch", 7, "a.json", "b.json")
+    assert (option("--multigrad-backend"), option("--multigrad-samples"), option("--multigrad-json")) == ([], "short", None)
+"""
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=folder, env=os.environ | {"PYTHONPATH": path})
+
+
+def test_a_project_has_options_of_these_names_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_project.py").write_text(PROJECT)
+    done = run_pytest(tmp_path, "--backend", "torch", "--samples", "7", "--json", "a.json", "--conformance-json", "b.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--backend", "--samples", "--json", "--conformance-json", "--multigrad-back"])
+def test_no_other_name_is_taken(tmp_path: Path, option: str) -> None:
+    """No short form either: pytest would otherwise give a project's `--backend` to the plugin."""
+    done = run_pytest(tmp_path, option, "full")
+    assert done.returncode == 4
+    assert f"unrecognized arguments: {option}" in done.stderr
+
+
+def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, "--pyargs", "multigrad_conformance", "--multigrad-backend", "numpy", "--multigrad-samples", "full",
+                      "--multigrad-json", "results.json", "-k", "numpy:tanh")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "numpy: 1 operations," in done.stdout and "(full samples)" in done.stdout
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["samples"] == "full" and list(results["backends"]) == ["numpy"]
+    assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
