@@ -1,9 +1,13 @@
 # `make demo` and `make test` are all that a new machine needs, with python3 (3.11 or newer) and make on it: they make a
-# virtual environment under .venv/ from the project's files, again whenever a pyproject.toml has changed.
+# virtual environment under .venv/ from the project's files, again whenever a pyproject.toml has changed. What they install
+# has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
 #
 #   make demo       train one array-agnostic function on every backend that works here
 #   make test       lint, types, conformance of numpy, jax and strict, tests, the built wheel in an empty environment
-#   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine
+#   make test-all   the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
+#   make test-latest     the same as test, with the newest release of everything
+#   make test-oldest     the same as test, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
+#   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
@@ -13,7 +17,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -24,7 +28,11 @@ PYTHON := $(shell for p in $(CANDIDATES); do \
     "$$p" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 endif
 VERSION := $(shell $(if $(PYTHON),"$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))
-VENV := .venv/$(VERSION)
+# Which versions of other packages: `pinned` are those of constraints/, `oldest` the lower bounds, `latest` the newest.
+DEPENDENCIES ?= pinned
+ENVIRONMENT := $(VERSION)$(if $(filter-out pinned,$(DEPENDENCIES)),-$(DEPENDENCIES))
+CONSTRAINTS := $(if $(filter-out latest,$(DEPENDENCIES)),constraints/$(ENVIRONMENT).txt)
+VENV := .venv/$(ENVIRONMENT)
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
@@ -48,13 +56,25 @@ help:
 	@sed -n 's/^#   \(make\)/\1/p' Makefile
 
 # The stamp is written last, so an interrupted installation starts again from an empty folder.
-$(READY): pyproject.toml $(PROJECTS:%=%/pyproject.toml)
+# The environment keeps a copy of the file, for the tests that install and those that compare. pip's two variables are for
+# what is installed and for what builds it; older releases of pip take the first for both.
+$(READY): pyproject.toml $(PROJECTS:%=%/pyproject.toml) $(wildcard $(CONSTRAINTS))
 	@test -n "$(VERSION)" || { echo "multigrad needs Python 3.11 or newer with venv; none of these is one: $(CANDIDATES)"; exit 1; }
+	@test -z "$(CONSTRAINTS)" || test -f "$(CONSTRAINTS)" || { \
+	    echo "No versions are pinned for Python $(VERSION): $(CONSTRAINTS) is not there, only $(sort $(notdir $(basename $(wildcard constraints/*.txt))))."; \
+	    echo "Name another interpreter by PYTHON=..., or add DEPENDENCIES=latest, which takes the newest release of everything."; exit 1; }
 	@echo "== $(VENV): a virtual environment of $(PYTHON); installing takes a minute"
 	@"$(PYTHON)" -m venv --clear "$(VENV)"
-	@$(PY) -m pip install --quiet -e ".[jax,test]" $(PROJECTS:%=-e %)
+	@$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS)) $(PY) -m pip install --quiet -e ".[jax,test]" $(PROJECTS:%=-e %)
 	@XLA_FLAGS="$(QUICK)" $(PY) -c 'import jax; jax.numpy.ones(2) + 1' >/dev/null 2>&1 && echo "$(QUICK)" > $(VENV)/xla || rm -f $(VENV)/xla
+	@$(if $(CONSTRAINTS),cp $(CONSTRAINTS) $(VENV)/constraints.txt)
 	@touch $@
+
+# uv has an environment of its own, so that what it brings is not taken for something that the project needs.
+constraints:
+	@"$(PYTHON)" -m venv --clear .venv/constraints
+	@.venv/constraints/bin/python -m pip install --quiet packaging uv
+	@.venv/constraints/bin/python tools/constraints.py
 
 demo: $(READY)
 	@$(PY) examples/digits.py
@@ -133,7 +153,19 @@ test-all: $(READY)
 	while read -r python; do \
 	    echo "=== every test with $$python"; $(MAKE) --no-print-directory test LEVEL=long PYTHON="$$python" </dev/null; \
 	done < .venv/interpreters; \
+	if oldest="$$($(PY) tools/interpreters.py --oldest)"; then $(MAKE) --no-print-directory test-oldest PYTHON="$$oldest" </dev/null; fi; \
+	$(MAKE) --no-print-directory test-latest PYTHON="$$(tail -n 1 .venv/interpreters)" </dev/null; \
 	$(PY) tools/interpreters.py > /dev/null
+
+test-oldest:
+	@echo "=== lower bounds, with $(PYTHON)"
+	@$(MAKE) --no-print-directory test DEPENDENCIES=oldest
+
+# What was the newest yesterday need not be today: the environment is made each time.
+test-latest:
+	@echo "=== the newest release of everything, with $(PYTHON)"
+	@rm -f .venv/$(VERSION)-latest/.ready
+	@$(MAKE) --no-print-directory test DEPENDENCIES=latest
 
 # -- precision: some minutes, by several processes
 

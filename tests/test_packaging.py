@@ -1,20 +1,29 @@
-"""The distributions: what they declare, and the built wheel in an empty environment."""
+"""The distributions: what they declare, what their wheels say and hold, and the wheel of the core in an empty environment."""
 
 from __future__ import annotations
 
+import base64
+import csv
+import email
+import hashlib
+import importlib.util
+import io
 import os
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECTS = sorted([ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("conformance/pyproject.toml")])
+PINS = Path(sys.prefix) / "constraints.txt"  # what this environment was installed from, if make made it
 EXTRAS = {"jax", "cupy", "cupy-cuda13", "viz", "nvtx", "test", "all"}
 
 
@@ -48,6 +57,98 @@ def test_every_distribution_is_free_software_for_the_same_interpreters(path: Pat
     project = read(path)["project"]
     assert project["requires-python"] == ">=3.11"
     assert project["license"] == "BSD-3-Clause"
+    assert project["license-files"] == ["LICENSE"]
+    assert (path.parent / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=label)
+def test_every_package_says_that_it_is_typed_and_is_checked(path: Path) -> None:
+    checked = read(ROOT / "pyproject.toml")["tool"]["mypy"]["files"]
+    for package in packages(path):
+        assert (package / "py.typed").is_file()
+        assert package.relative_to(ROOT).as_posix() in checked
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=label)
+def test_what_needs_the_core_takes_the_releases_that_fit_it(path: Path) -> None:
+    version = read(ROOT / "pyproject.toml")["project"]["version"]
+    core = [r for r in map(Requirement, read(path)["project"]["dependencies"]) if r.name == "multigrad-array"]
+    assert len(core) == (label(path) != ROOT.name)
+    for requirement in core:
+        assert version in requirement.specifier
+        assert "0.0.9" not in requirement.specifier and "99.0.0" not in requirement.specifier, "a release that it does not know"
+
+
+# -- releases: what several files repeat is written by one tool
+
+
+def tool(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_version_and_address_is_that_of_the_release() -> None:
+    assert tool("release").changes(ROOT) == {}, "python tools/release.py"
+
+
+def release_of(folder: Path, text: str) -> dict[Path, str]:
+    """What the tool writes into a copy of the files that it knows, for that release.toml."""
+    release = tool("release")
+    for name in release.PLACES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text((ROOT / name).read_text())
+    (folder / "release.toml").write_text(text)
+    release.main(["--root", str(folder)])
+    assert release.changes(folder) == {}
+    return {name: (folder / name).read_text() for name in release.PLACES}
+
+
+@pytest.mark.parametrize(("version", "core"), [("0.2.1", ">=0.2,<0.3"), ("3.4.0", ">=3.4,<4")])
+def test_a_release_is_written_into_every_file_that_names_it(version: str, core: str, tmp_path: Path) -> None:
+    written = release_of(tmp_path, f'version = "{version}"\nrepository = "https://example.org/somewhere"\n')
+    projects = {path.relative_to(ROOT).as_posix() for path in PROJECTS}
+    assert projects <= set(map(str, written))
+    for name, text in written.items():
+        assert "0.1.0" not in text and "0.1,<0.2" not in text, name
+    for name in projects:
+        project = tomllib.loads(written[name])["project"]
+        assert project["version"] == version
+        assert project["urls"] == {"Repository": "https://example.org/somewhere"}
+        requirements = [r for r in project["dependencies"] if r.startswith("multigrad-array")]
+        assert set(requirements) <= {f"multigrad-array{core}", f"multigrad-array=={version}"}
+    back = release_of(tmp_path, (ROOT / "release.toml").read_text())
+    assert all(text == (ROOT / name).read_text() for name, text in back.items()), "an address that is taken back leaves a trace"
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.2.3rc1", "v1.2.3", ""])
+def test_a_release_is_three_numbers(version: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"release.toml: version must be MAJOR.MINOR.PATCH, as 0.1.0"):
+        release_of(tmp_path, f'version = "{version}"\nrepository = ""\n')
+
+
+def test_a_file_that_no_longer_names_the_release_is_an_error(tmp_path: Path) -> None:
+    release_of(tmp_path, (ROOT / "release.toml").read_text())
+    path = tmp_path / "multigrad" / "__init__.py"
+    path.write_text(path.read_text().replace("__version__", "VERSION"))
+    with pytest.raises(SystemExit, match=r"multigrad/__init__.py: 0 lines name .*; 1 was expected"):
+        tool("release").main(["--root", str(tmp_path)])
+
+
+def test_no_address_of_the_project_stands_anywhere_but_in_the_release() -> None:
+    repository = read(ROOT / "release.toml")["repository"]
+    texts = [ROOT / "release.toml", *PROJECTS, *(p for p in ROOT.rglob("*.md") if not set(p.parts) & {".venv", "node_modules"})]
+    for path in texts:
+        for address in re.findall(r"https?://[^\s)>\"']*multigrad[^\s)>\"']*", path.read_text()):
+            assert repository and address.startswith(repository), f"{path}: {address}"
+
+
+def packages(path: Path) -> list[Path]:
+    """The folders that a distribution ships."""
+    return [path.parent / name for name in read(path)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
 
 
 def test_the_core_needs_three_packages() -> None:
@@ -93,35 +194,113 @@ print(importlib.metadata.version("multigrad-array"))
 def command(*words: object, cwd: Path) -> str:
     """Run it as a user would, with nothing of this process's environment that could lend it a package."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "MULTIGRAD"))}
+    if PINS.is_file():
+        clean |= {"PIP_CONSTRAINT": PINS.as_uri(), "PIP_BUILD_CONSTRAINT": PINS.as_uri()}
     done = subprocess.run([str(w) for w in words], cwd=cwd, env=clean, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout}\n{done.stderr}"
     return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
-    (built,) = folder.glob("*.whl")
-    return built
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The built wheel of each distribution, by the name of its folder."""
+    folder = tmp_path_factory.mktemp("wheels")
+    command(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, *(p.parent for p in PROJECTS), cwd=folder)
+    built = {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
+    return {label(path): built[read(path)["project"]["name"]] for path in PROJECTS}
+
+
+def content(wheel: Path, suffix: str) -> bytes:
+    """The one file of the wheel whose name ends so."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(suffix))
+        return archive.read(name)
+
+
+def metadata(wheel: Path) -> Message:
+    return email.message_from_bytes(content(wheel, ".dist-info/METADATA"))
+
+
+PLATFORMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
+
+
+def chosen(requirements: list[str], extra: str, platform: str) -> list[Requirement]:
+    """What an installer takes of them, for an extra ("" for none) on that platform."""
+    where = {"extra": extra, "platform_system": platform, "sys_platform": PLATFORMS[platform]}
+    return [r for r in map(Requirement, requirements) if r.marker is None or r.marker.evaluate(where)]
+
+
+def declared(project: dict[str, Any], extra: str, platform: str) -> set[str]:
+    """What pyproject.toml asks for; a distribution's mention of its own extras stands for what is in those."""
+    wanted: set[str] = set()
+    for requirement in chosen(project.get("optional-dependencies", {})[extra] if extra else project["dependencies"], extra, platform):
+        if requirement.name == project["name"]:
+            wanted |= {r for other in requirement.extras for r in declared(project, other, platform)}
+        else:
+            wanted.add(f"{requirement.name}{requirement.specifier}")
+    return wanted
 
 
 @pytest.mark.network
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"multigrad", "multigrad_array"}
-    assert "multigrad/py.typed" in names
-    assert any(name.endswith("licenses/LICENSE") for name in names)
-    packed = {name for name in names if name.startswith("multigrad/")}
-    kept = {p.relative_to(ROOT).as_posix() for p in (ROOT / "multigrad").rglob("*.py")}
-    assert kept <= packed, "the wheel lacks modules"
+@pytest.mark.parametrize("path", PROJECTS, ids=label)
+def test_the_metadata_of_the_wheel_is_what_was_declared(path: Path, wheels: dict[str, Path]) -> None:
+    project, told = read(path)["project"], metadata(wheels[label(path)])
+    assert (told["Name"], told["Version"], told["Requires-Python"]) == (project["name"], project["version"], project["requires-python"])
+    assert (told["License-Expression"], told.get_all("License-File")) == ("BSD-3-Clause", ["LICENSE"])
+    assert told.get_all("Project-URL", []) == [f"{k}, {v}" for k, v in project.get("urls", {}).items()]
+    extras = set(project.get("optional-dependencies", {}))
+    assert set(told.get_all("Provides-Extra", [])) == extras
+    needs = told.get_all("Requires-Dist", [])
+    for platform in PLATFORMS:
+        basic = {f"{r.name}{r.specifier}" for r in chosen(needs, "", platform)}
+        assert basic == declared(project, "", platform)
+        for extra in extras:
+            more = {f"{r.name}{r.specifier}" for r in chosen(needs, extra, platform)} - basic
+            assert more == declared(project, extra, platform), f"extra {extra} on {platform}"
 
 
 @pytest.mark.network
-def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+def test_the_extra_all_is_for_every_platform(wheels: dict[str, Path]) -> None:
+    needs = metadata(wheels[ROOT.name]).get_all("Requires-Dist", [])
+    for platform in PLATFORMS:
+        names = {r.name for r in chosen(needs, "all", platform)} - {r.name for r in chosen(needs, "", platform)}
+        assert names == {"jax", "graphviz", "matplotlib", "nvtx"}
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("path", PROJECTS, ids=label)
+def test_the_wheel_holds_the_package_and_nothing_else(path: Path, wheels: dict[str, Path]) -> None:
+    wheel = wheels[label(path)]
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    (package,) = packages(path)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {package.name, read(path)["project"]["name"].replace("-", "_")}
+    kept = {p.relative_to(package.parent).as_posix() for p in package.rglob("*.py")}
+    assert kept <= set(names), "the wheel lacks modules"
+    assert f"{package.name}/py.typed" in names
+    assert content(wheel, ".dist-info/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("path", PROJECTS, ids=label)
+def test_the_record_of_the_wheel_lists_every_file_with_its_sum(path: Path, wheels: dict[str, Path]) -> None:
+    wheel = wheels[label(path)]
+    record = {name: (digest, size) for name, digest, size in csv.reader(io.StringIO(content(wheel, ".dist-info/RECORD").decode()))}
+    with zipfile.ZipFile(wheel) as archive:
+        assert set(record) == set(archive.namelist())
+        for name, (digest, size) in record.items():
+            if name.endswith(".dist-info/RECORD"):
+                continue
+            data = archive.read(name)
+            expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            assert (digest, size) == (f"sha256={expected}", str(len(data))), name
+
+
+@pytest.mark.network
+def test_the_wheel_works_in_an_empty_environment(wheels: dict[str, Path], tmp_path: Path) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     command(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    command(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    command(python, "-m", "pip", "install", "--quiet", wheels[ROOT.name], cwd=tmp_path)
     version = read(ROOT / "pyproject.toml")["project"]["version"]
     assert command(python, "-c", TRIAL, cwd=tmp_path) == version
     for words in ([python, "-m", "multigrad"], [python.parent / "multigrad"]):

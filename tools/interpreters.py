@@ -1,7 +1,7 @@
 """Print the path of one Python interpreter for each minor version that multigrad supports; say on stderr which are absent.
 
 Looked for: `python3.N` on PATH, and the versions that pyenv and uv have installed. A name may be a shim that does not
-run, and a system's Python may lack venv, so each candidate is tried.
+run, and a system's Python may lack venv, so each candidate is tried. `--oldest` asks for the oldest of these versions only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def runs(path: str, version: str) -> bool:
 
 def main() -> int:
     found = 0
-    for version in VERSIONS:
+    for version in VERSIONS[:1] if sys.argv[1:] == ["--oldest"] else VERSIONS:
         path = next((p for p in candidates(version) if runs(p, version)), None)
         if path is None:
             print(f"NOT TESTED: Python {version} is not on this machine", file=sys.stderr)

@@ -71,7 +71,8 @@ def _reductions() -> dict[str, Callable[..., Any]]:
     multiply: Any
     largest: Any
     smallest: Any
-    add, multiply, largest, smallest = np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce
+    average: Any  # the stubs of NumPy 2.5 have no overload for a keepdims that is known at run time only
+    add, multiply, largest, smallest, average = np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.mean
 
     def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         if dtype is not None and x.dtype.char == "e" and dtype == x.dtype:
@@ -90,7 +91,7 @@ def _reductions() -> dict[str, Callable[..., Any]]:
 
     def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
         if x.dtype.kind != "f" or x.dtype.itemsize == 2:
-            return np.mean(x, axis=axis, keepdims=keepdims)  # of float16, NumPy adds up in float32
+            return average(x, axis=axis, keepdims=keepdims)  # of float16, NumPy adds up in float32
         total = add(x, axis, None, None, keepdims)
         # As np.mean, a sum divided by a count: 1.8 us instead of 5.6.
         return total / (x.size // total.size if total.size else math.prod(x.shape[a] for a in _axes(axis, x.ndim)))
@@ -203,7 +204,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array on the memory of `x`; a copy can be written to, which NumPy forbids where `x` cannot."""
-    found = np.from_dlpack(x, device=device, copy=copy)
+    load: Any = np.from_dlpack  # in the stubs of NumPy 2.1 only a NumPy scalar is a bool
+    found = load(x, device=device, copy=copy)
     return found.copy() if copy and not found.flags.writeable else found
 
 

@@ -26,8 +26,10 @@ class _Namespace:
 
 def _compiled(function: Callable[..., Any], most: int | None = None) -> Callable[..., Any]:
     """A form of `standard`, compiled; where `most` is given, its first argument is an order up to that."""
+    inner: Callable[..., Any]
     if most is None:
-        return jax.jit(partial(function, _Namespace()))
+        inner = jax.jit(partial(function, _Namespace()))
+        return inner
     inner = jax.jit(partial(function, _Namespace()), static_argnums=0)
 
     @wraps(function)

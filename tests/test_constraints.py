@@ -1,0 +1,176 @@
+"""The files of constraints/: what `make demo` and `make test` install, whatever is released tomorrow."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "constraints"
+FILES = sorted(FOLDER.glob("*.txt"), key=lambda p: p.stem)
+FOLDERS = [ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")), ROOT / "conformance"]
+PROJECTS = [tomllib.loads((folder / "pyproject.toml").read_text()) for folder in FOLDERS]
+OURS = {p["project"]["name"] for p in PROJECTS}
+EXTRAS = ("jax", "test")  # those that the Makefile installs
+PINS = Path(sys.prefix) / "constraints.txt"  # the Makefile's copy of the file that it installed this environment from
+
+
+def pins(path: Path) -> dict[str, Version]:
+    """The version of each package in a file, whose every other line is a comment."""
+    found: dict[str, Version] = {}
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        match = re.fullmatch(r"([a-z0-9-]+)==([0-9a-z.]+)", line)
+        assert match is not None, f"{path.name}: {line!r} is no name==version"
+        assert match[1] not in found, f"{path.name} has {match[1]} twice"
+        found[match[1]] = Version(match[2])
+    return found
+
+
+def direct(extras: tuple[str, ...] = EXTRAS) -> list[Requirement]:
+    """What the distributions of the repository, and what builds them, ask for by name."""
+    wanted: list[str] = []
+    for project in PROJECTS:
+        optional = project["project"].get("optional-dependencies", {})
+        wanted += project["build-system"]["requires"] + project["project"]["dependencies"] + [r for extra in extras for r in optional.get(extra, [])]
+    return [r for r in map(Requirement, wanted) if r.name not in OURS]
+
+
+def test_each_python_has_its_file_and_the_oldest_its_lower_bounds() -> None:
+    project = PROJECTS[0]["project"]
+    versions = [c.split(" :: ")[-1] for c in project["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert project["requires-python"] == f">={versions[0]}"
+    assert {path.stem for path in FILES} == {*versions, f"{versions[0]}-oldest"}
+    tried = re.search(r"^VERSIONS = \((.*)\)$", (ROOT / "tools" / "interpreters.py").read_text(), re.M)
+    assert tried is not None and re.findall(r'"(.*?)"', tried[1]) == versions
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_a_file_pins_what_pyproject_asks_for_and_names_no_index(path: Path) -> None:
+    found = pins(path)
+    for requirement in direct():
+        assert found[canonicalize_name(requirement.name)] in requirement.specifier, f"make constraints: {requirement}"
+    foreign = {name for name in found if name in OURS or name.startswith(("torch", "cupy", "multigrad", "nvidia"))}
+    assert not foreign, "our own, or gigabytes"
+
+
+def test_lower_bounds_are_what_the_oldest_environment_has() -> None:
+    """A bound that is lower than what can be installed beside the others is not true, and neither is one of two that differ."""
+    found = pins(FOLDER / f"{PROJECTS[0]['project']['requires-python'].removeprefix('>=')}-oldest.txt")
+    for requirement in direct((*EXTRAS, "viz")):
+        if requirement.name == "graphviz":  # asks for its program, so that no environment of ours has it
+            continue
+        (bound,) = requirement.specifier
+        assert bound.operator == ">=", requirement
+        assert found[canonicalize_name(requirement.name)] == Version(bound.version), f"{requirement}: change the bound, or make constraints"
+
+
+def brought() -> dict[str, Version]:
+    """What the installation of the repository has brought into this environment: its requirements, theirs, and so on."""
+    found: dict[str, Version] = {}
+    visits = [(name, extra) for name in OURS for extra in ("", *EXTRAS)]
+    seen = set(visits)
+    while visits:
+        name, extra = visits.pop()
+        distribution = importlib.metadata.distribution(name)
+        found[canonicalize_name(name)] = Version(distribution.version)
+        for requirement in map(Requirement, distribution.requires or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                new = {(canonicalize_name(requirement.name), e) for e in ("", *requirement.extras)} - seen
+                seen |= new
+                visits += new
+    return {name: version for name, version in found.items() if name not in OURS}
+
+
+def test_what_is_installed_is_what_the_file_says() -> None:
+    if not PINS.is_file():
+        pytest.skip("make has not installed this environment from a file of constraints/")
+    names = [path for path in FILES if path.read_bytes() == PINS.read_bytes()]
+    assert names, "constraints/ has changed since: make installs it anew"
+    expected, installed = pins(PINS), brought()
+    assert len(installed) > 30
+    missing = installed.keys() - expected.keys()
+    assert not missing, "make constraints"
+    assert installed == {name: expected[name] for name in installed}
+
+
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def make(*words: str, path: Path) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(["make", *words], cwd=path, env=clean, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> str:
+    """An interpreter of a Python that is not released yet; only its version is asked for."""
+    python = tmp_path / "python3.99"
+    python.write_text("#!/bin/sh\necho 3.99\n")
+    python.chmod(0o755)
+    return str(python)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files that the Makefile looks at."""
+    folder = tmp_path / "copy"
+    for path in [ROOT / "Makefile", ROOT / "pyproject.toml", *FILES]:
+        (folder / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, folder / path.relative_to(ROOT))
+    return folder
+
+
+@needs_make
+@pytest.mark.parametrize(("words", "missing"), [(["demo"], "3.99"), (["test"], "3.99"), (["test-oldest"], "3.99-oldest")])
+def test_a_python_without_a_file_is_told_what_to_do(words: list[str], missing: str, later: str, copy: Path) -> None:
+    done = make(*words, f"PYTHON={later}", path=copy)
+    assert done.returncode
+    there = " ".join(path.stem for path in FILES)
+    assert f"No versions are pinned for Python 3.99: constraints/{missing}.txt is not there, only {there}." in done.stdout
+    assert "Name another interpreter by PYTHON=..., or add DEPENDENCIES=latest, which takes the newest release of everything." in done.stdout
+    assert not (copy / ".venv").exists()
+
+
+@needs_make
+@pytest.mark.parametrize(("dependencies", "file"), [("pinned", "3.11.txt"), ("oldest", "3.11-oldest.txt"), ("latest", "")])
+def test_make_installs_from_the_file(dependencies: str, file: str, copy: Path) -> None:
+    """Said to pip in both of its variables, for what it installs and for what builds that."""
+    told = make("demo", "-n", "VERSION=3.11", f"PYTHON={sys.executable}", f"DEPENDENCIES={dependencies}", path=copy).stdout
+    (line,) = (line for line in told.splitlines() if "pip install" in line)
+    assert ("PIP_CONSTRAINT=" in line, "PIP_BUILD_CONSTRAINT=" in line) == (bool(file), bool(file))
+    if file:
+        assert f"PIP_CONSTRAINT=constraints/{file} PIP_BUILD_CONSTRAINT=constraints/{file} " in line
+    folder = ".venv/3.11" + ("" if dependencies == "pinned" else f"-{dependencies}")
+    assert line.split(".venv/")[1].split("/")[0] == folder.removeprefix(".venv/")
+
+
+@needs_make
+def test_a_file_that_changes_makes_the_environment_anew(copy: Path) -> None:
+    ready = copy / ".venv" / "3.11" / ".ready"
+    ready.parent.mkdir(parents=True)
+    ready.touch()
+    words = ("demo", "-n", "VERSION=3.11", f"PYTHON={sys.executable}")
+    assert "pip install" not in make(*words, path=copy).stdout
+    os.utime(ready, (0, 0))
+    for path in (copy / "pyproject.toml", copy / "Makefile"):
+        os.utime(path, (0, 0))
+    assert "pip install" in make(*words, path=copy).stdout
+
+
+@needs_make
+def test_the_long_level_takes_the_lower_bounds_and_the_newest_of_everything(copy: Path) -> None:
+    told = make("test-all", "-n", "VERSION=3.11", f"PYTHON={sys.executable}", path=copy).stdout
+    assert "test-oldest PYTHON=" in told and "test-latest PYTHON=" in told
