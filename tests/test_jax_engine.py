@@ -154,7 +154,7 @@ class TestLeavesThatRequireGrad:
         square(params["w"] + params["b"]).backward()
         with mg.no_grad():
             new = jax.tree.map(lambda p: p - 0.1 * p, params)
-            for name, p in params.items():
+            for p in params.values():
                 p -= 0.1 * p.grad
         assert not any(p.requires_grad for p in new.values())
         np.testing.assert_allclose(new["w"].array, 0.9, rtol=1e-6)

@@ -76,7 +76,8 @@ def make() -> Backend:
         },
         kernels={"own": own, "place": place, "afresh": afresh, "at_once": at_once, "constant": constant, "device": device, "devices": devices,
                  "write": write, "synchronize": synchronize, "truth": truth, "accelerator": accelerator, "mark": mark, "elapsed": elapsed,
-                 "annotation": annotation, "storage": storage},
+                 "annotation": annotation, "storage": storage, "from_numpy": lambda xp, x: asarray(x),
+                 "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy)},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
         exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
     )
