@@ -148,6 +148,9 @@ def test_a_tensor_is_a_pytree() -> None:
         return (w - 0.1 * w.grad).detach(), loss.detach()
 
     w = mg.asarray(jnp.ones(3), requires_grad=True)
+    with pytest.raises(GradientError, match=r"a Tensor that requires grad cannot pass into or out of a JAX transformation"):
+        step(w, x)
+    w = mg.asarray(w.array)
     for _ in range(3):
         w, loss = step(w, x)
     assert len(count) == 1

@@ -17,7 +17,7 @@ from multigrad.ops.batching import refused
 
 pytest.importorskip("multigrad_conformance")
 
-from multigrad_conformance import Draw, Kink, Sample, batches, cells, checks, problem, saves
+from multigrad_conformance import Draw, Kink, Sample, batches, cells, checks, kernels, problem, saves
 from multigrad_conformance import test_conformance as suite
 from multigrad_conformance.compare import available
 from multigrad_conformance.target import Target
@@ -132,6 +132,23 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
     wrong = declared("elementwise", "suite.changed(x, /)", forward=forward, x=2)
     with pytest.raises(AssertionError, match="an argument was changed"):
         checks.forward(case(wrong))
+
+
+@pytest.mark.parametrize("kernel, wrong, message", [
+    ("to_numpy", lambda xp, x, copy=None: np.asarray(x, np.complex128), "to_numpy gave .* for"),
+    ("to_numpy", lambda xp, x, copy=None: np.asarray(x)[()], "to_numpy gave .*, no array of NumPy"),
+    ("to_numpy", lambda xp, x, copy=None: np.asarray(x) * 2, "to_numpy"),
+    ("from_numpy", lambda xp, x: x.astype(np.complex64), "from_numpy gave .* for"),
+    ("from_numpy", lambda xp, x: x[::-1], "from_numpy"),
+    ("from_numpy", lambda xp, x: x.tolist(), "from_numpy gave list, no array of the library"),
+])
+def test_a_wrong_conversion(kernel: str, wrong: Any, message: str) -> None:
+    target = Target("numpy")
+    kernels.CHECKS[kernel](target)
+    backend = target.host.backend
+    target.host = SimpleNamespace(backend=replace(backend, kernels={**backend.kernels, kernel: wrong}))
+    with pytest.raises(AssertionError, match=message):
+        kernels.CHECKS[kernel](target)
 
 
 def test_a_dtype_that_is_not_the_standards() -> None:

@@ -81,6 +81,12 @@ class Array:
     def __len__(self) -> int:
         return len(self.value)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly.")
+
+    def get(self) -> Any:
+        return self.value.copy()
+
 
 for operator in ("add", "sub", "mul", "truediv", "pow", "matmul", "eq", "ne", "radd", "rmul", "rsub"):
     setattr(Array, f"__{operator}__", lambda a, b, name=f"__{operator}__": wrap(getattr(a.value, name)(raw(b)), a.device.id))
@@ -267,6 +273,19 @@ def test_constants_are_kept_on_their_device(cupy: Backend) -> None:
     assert constant(None, 2.0, np.dtype("f4"), None).device == Device(0)
     assert np.signbit(constant(None, -0.0, np.dtype("f4"), None).value)
     assert not np.signbit(constant(None, 0.0, np.dtype("f4"), None).value)
+
+
+def test_to_numpy_and_back(cupy: Backend) -> None:
+    to_numpy, from_numpy = cupy.kernel("to_numpy"), cupy.kernel("from_numpy")
+    x = Array(np.array([1.5, 2.5]), 1)
+    found = to_numpy(None, x)
+    assert type(found) is np.ndarray and found.tolist() == [1.5, 2.5]
+    assert not np.shares_memory(found, x.value)
+    with pytest.raises(ValueError, match=r"to_numpy\(copy=False\): the memory of a device cannot become NumPy's without a copy"):
+        to_numpy(None, x, False)
+    with Device(1):
+        back = from_numpy(None, found)
+    assert (back.device, back.value.tolist()) == (Device(1), [1.5, 2.5])
 
 
 def test_synchronize_waits_on_the_device_of_the_array(cupy: Backend) -> None:

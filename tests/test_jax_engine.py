@@ -82,12 +82,120 @@ def test_flags_of_a_tensor_do_not_travel_into_jit():
         return t.grad
 
     leaf = mg.asarray(jnp.arange(3.0), requires_grad=True)
-    np.testing.assert_allclose(f(leaf).array, [0, 2, 4])
+    np.testing.assert_allclose(f(leaf.detach()).array, [0, 2, 4])
     f(mg.asarray(jnp.arange(3.0)))
-    assert seen == [False]
+    f(mg.asarray(jnp.arange(3.0)))
+    assert seen == [False, False]  # a view and a Tensor on memory of its own are two types to JAX
     assert leaf.grad is None
     with pytest.raises((RuntimeError, ValueError, TypeError), match="leaf|detach"):
         f(leaf * 2)
+
+
+def square(t):
+    return (t * t).sum()
+
+
+CROSSINGS = {
+    "jit": lambda t: jax.jit(square)(t),
+    "vmap": lambda t: jax.vmap(square)(t),
+    "checkpoint": lambda t: jax.checkpoint(square)(t),
+    "grad": lambda t: jax.grad(lambda a: square(a).array)(t),
+    "jvp": lambda t: jax.jvp(square, (t,), (t,)),
+    "tree.map": lambda t: jax.tree.map(lambda a: 2 * a, {"a": [t]}),
+    "tree.leaves": lambda t: jax.tree.leaves((t, 1)),
+    "tree_flatten_with_path": lambda t: jax.tree_util.tree_flatten_with_path({"a": t})[0][0][1],
+    "scan": lambda t: jax.lax.scan(lambda carry, _: (carry, None), t, None, length=2),
+    "cond": lambda t: jax.lax.cond(True, square, square, t),
+    "eval_shape": lambda t: jax.eval_shape(square, t),
+    "the result of jit": lambda t: jax.jit(lambda x: mg.asarray(x).requires_grad_())(jnp.ones(3)),
+    "the result of tree.map": lambda t: jax.jit(lambda x: jax.tree.map(lambda a: mg.asarray(a).requires_grad_(), x))(jnp.ones(3)),
+}
+LEAVES = {
+    "a leaf": lambda: mg.asarray(jnp.asarray([1.0, 2.0, 3.0]), requires_grad=True),
+    "a leaf on the memory of another": lambda: mg.asarray(jnp.arange(5.0))[1:4].detach().requires_grad_(),
+    "a leaf on .data": lambda: mg.asarray(jnp.arange(3.0)).data.requires_grad_(),
+}
+REFUSED = r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*: pass t\.detach\(\) .* `with mg\.no_grad\(\):`"
+
+
+class TestLeavesThatRequireGrad:
+    """JAX sees the array alone: the gradient through it would be lost in silence."""
+
+    @pytest.mark.parametrize("leaf", LEAVES)
+    @pytest.mark.parametrize("crossing", CROSSINGS)
+    def test_it_does_not_cross(self, crossing, leaf):
+        with pytest.raises(mg.errors.GradientError, match=REFUSED):
+            CROSSINGS[crossing](LEAVES[leaf]())
+
+    def test_neither_gradient_is_lost(self):
+        w = mg.asarray(jnp.asarray([1.0, 2.0, 3.0]), requires_grad=True)
+        with pytest.raises(mg.errors.GradientError, match=REFUSED):
+            jax.jit(square)(w) + 0.1 * w.sum()
+        (square(w) + 0.1 * w.sum()).backward()
+        np.testing.assert_allclose(w.grad.array, [2.1, 4.1, 6.1], rtol=1e-6)
+
+    @pytest.mark.parametrize("leaf", LEAVES)
+    @pytest.mark.parametrize("crossing", [name for name in CROSSINGS if "result" not in name])
+    def test_it_is_a_constant_under_no_grad(self, crossing, leaf):
+        """As in the updates of an optimiser, which are trees of parameters and gradients."""
+        t = LEAVES[leaf]()
+        with mg.no_grad():
+            found = jax.tree.leaves(CROSSINGS[crossing](t))
+        with mg.no_grad():
+            expected = jax.tree.leaves(CROSSINGS[crossing](t.detach()))
+        assert t.requires_grad
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(getattr(a, "shape", a), getattr(b, "shape", b))
+            if isinstance(a, jax.Array):
+                np.testing.assert_array_equal(a, b)
+
+    def test_an_update_of_an_optimiser(self):
+        params = {"w": mg.asarray(jnp.ones(3), requires_grad=True), "b": mg.asarray(jnp.zeros(3), requires_grad=True)}
+        square(params["w"] + params["b"]).backward()
+        with mg.no_grad():
+            new = jax.tree.map(lambda p: p - 0.1 * p, params)
+            for p in params.values():
+                p -= 0.1 * p.grad
+        assert not any(p.requires_grad for p in new.values())
+        np.testing.assert_allclose(new["w"].array, 0.9, rtol=1e-6)
+        np.testing.assert_allclose(params["w"].array, 0.8, rtol=1e-6)
+
+    @pytest.mark.parametrize("of", [lambda t: t[1:], lambda t: t * 2, lambda t: t.mT if t.ndim > 1 else t.reshape((3, 1))])
+    def test_what_is_computed_of_it_never_crosses(self, of):
+        y = of(LEAVES["a leaf"]())
+        for mode in (mg.enable_grad, mg.no_grad):
+            with mode(), pytest.raises(mg.errors.GradientError, match=r"a Tensor with a grad_fn cannot pass into or out .*: pass t\.detach"):
+                jax.jit(square)(y)
+
+    @pytest.mark.parametrize("of", [lambda t: t.detach(), lambda t: t.data, lambda t: t.detach()[:2]])
+    def test_a_constant_on_its_memory_crosses(self, of):
+        t = of(LEAVES["a leaf"]())
+        np.testing.assert_allclose(jax.jit(square)(t).array, float((t.array**2).sum()), rtol=1e-6)
+
+    @pytest.mark.parametrize("crossing", CROSSINGS)
+    def test_inside_transformations(self, crossing):
+        """What a transformation differentiates, and leaves that are made inside; their levels record, whatever the base level does."""
+        cross = CROSSINGS[crossing]
+        with mg.no_grad(), pytest.raises(mg.errors.GradientError, match=REFUSED):
+            func.grad(lambda x: (cross(x), mg.sum(x))[1])(jnp.ones(3))
+        with pytest.raises(mg.errors.GradientError, match=REFUSED):
+            func.grad(lambda x: (cross(mg.ones(3, requires_grad=True)), mg.sum(x))[1])(jnp.ones(3))
+
+    def test_constants_inside_transformations(self):
+        def f(x):
+            with mg.no_grad():
+                factor = jax.jit(lambda t: t * t)(x)
+            return mg.sum(x * factor)
+
+        x = jnp.asarray([1.0, 2.0, 3.0])
+        np.testing.assert_allclose(func.grad(f)(x), x * x)
+        np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(x * jax.lax.stop_gradient(x * x)))(x), x * x)
+        with pytest.raises(mg.errors.GradientError, match=REFUSED):  # a constant to the inner transformation alone
+            func.grad(lambda x: mg.sum(func.grad(f)(x)))(x)
+        with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a Dual cannot pass into or out of a JAX transformation"):
+            func.jvp(func.grad(f), (x,), (x,))
+        with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a Batched cannot pass into or out of a JAX transformation"):
+            func.vmap(func.grad(f))(x[None])
 
 
 def test_second_derivative_and_indexing_under_jit():

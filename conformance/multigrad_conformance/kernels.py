@@ -17,6 +17,9 @@ from .target import Target
 X = np.asarray([[0.5, -1.0, 2.0], [1.5, 0.0, -2.5]])
 
 
+VALUES = (X, X.T, X[:, ::-2], X[0, 0], X[:0], X > 0, X.astype(np.int8), X * 1j)
+
+
 def own(target: Target) -> None:
     """Equal values, in memory that nobody else can write to."""
     for like in (target.raw(X), target.xp.permute_dims(target.raw(X.T), (1, 0)), None):
@@ -72,6 +75,31 @@ def exportable(target: Target) -> None:
             assert min(strides) > 0, f"strides {strides}, yet exportable"
 
 
+def to_numpy(target: Target) -> None:
+    """Arrays of NumPy itself, of the same dtype, as the default makes them."""
+    for value in _values(target):
+        x = target.raw(value)
+        for found in (target.host.backend.kernel("to_numpy")(target.xp, x), DEFAULTS["to_numpy"](target.xp, x)):
+            assert type(found) is np.ndarray, f"to_numpy gave {type(found).__name__}, no array of NumPy"
+            got, expected = (found.shape, found.dtype), (value.shape, value.dtype)
+            assert got == expected, f"to_numpy gave {got} for {expected}"
+            assert_close(found, value, "to_numpy")
+
+
+def from_numpy(target: Target) -> None:
+    """Arrays of the library, of the dtype of that name, as the default makes them."""
+    for value in _values(target):
+        for found in (target.host.backend.kernel("from_numpy")(target.xp, value.copy()), DEFAULTS["from_numpy"](target.xp, value.copy())):
+            assert target.is_raw(found), f"from_numpy gave {type(found).__name__}, no array of the library"
+            got, expected = (tuple(found.shape), target.dtype_name(found.dtype)), (value.shape, value.dtype.name)
+            assert got == expected, f"from_numpy gave {got} for {expected}"
+            assert_close(target.numpy(found), value, "from_numpy")
+
+
+def _values(target: Target) -> list[Any]:
+    return [target.cast(np.asarray(v)) for v in VALUES if target.capabilities.complex or v.dtype.kind != "c"]
+
+
 def write(target: Target) -> None:
     """What comes back has the new values; where arrays are mutable, it is the same array."""
     x = target.raw(X)
@@ -117,8 +145,9 @@ def synchronize(target: Target) -> None:
     target.host.backend.kernel("synchronize")(target.xp, target.raw(X))
 
 
-CHECKS: dict[str, Callable[[Target], None]] = {f.__name__: f for f in (own, place, constant, device, devices, exportable, truth, write, synchronize,
-                                                                              storage, mark, annotation)}
+CHECKS: dict[str, Callable[[Target], None]] = {
+    f.__name__: f for f in (own, place, constant, device, devices, exportable, from_numpy, to_numpy, truth, write, synchronize, storage, mark,
+                            annotation)}
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

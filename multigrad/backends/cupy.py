@@ -52,6 +52,7 @@ def make() -> Backend:
         },
         kernels={"own": own, "place": place, "constant": constant, "dense": dense, "shared": shared, "synchronize": synchronize,
                  "accelerator": accelerator, "mark": mark, "elapsed": elapsed, "storage": storage,
+                 "to_numpy": to_numpy, "from_numpy": lambda xp, x: cp.asarray(x),
                  "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count))},
         variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
     )
@@ -160,6 +161,13 @@ def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
         with device:
             found = _constants[key] = cp.asarray(value, dtype=dtype)
     return found
+
+
+def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+    """A copy in the host's memory: CuPy refuses implicit ones."""
+    if copy is False:
+        raise ValueError("to_numpy(copy=False): the memory of a device cannot become NumPy's without a copy. Leave out copy=False.")
+    return x.get()
 
 
 def synchronize(xp: Any, x: Any) -> None:

@@ -76,7 +76,8 @@ def make() -> Backend:
         },
         kernels={"own": own, "place": place, "afresh": afresh, "at_once": at_once, "constant": constant, "device": device, "devices": devices,
                  "write": write, "synchronize": synchronize, "truth": truth, "accelerator": accelerator, "mark": mark, "elapsed": elapsed,
-                 "annotation": annotation, "storage": storage},
+                 "annotation": annotation, "storage": storage, "from_numpy": lambda xp, x: asarray(x),
+                 "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy)},
         variants={"x64": lambda: _precision(True), "x32": lambda: _precision(False), "jit": lambda: contextlib.nullcontext(jax.jit)},
         exemptions=dict.fromkeys(("nonzero/forward/integers@jit", "unique_*/vjp/real@jit"), "under jax.jit no shape may depend on values"),
     )
@@ -432,14 +433,25 @@ def _register_pytree() -> None:
     if _registered:
         return
     # The engine stands above the backends; whoever asks for one has it by now, or gets it here.
+    from ..engine.dispatch import recording_at
     from ..engine.element import host_named
+    from ..engine.level import Layer
     from ..engine.tensor import Data, LayeredTensor, Tensor, View, wrap
 
     def flatten(t: Any) -> tuple[tuple[Any], None]:
-        if not t.is_leaf or (type(t) is LayeredTensor and (t.requires_grad or isinstance(t._array, Tensor))):
-            raise GradientError("a Tensor with a grad_fn cannot pass into or out of a JAX transformation, which would cut its graph: "
-                                "pass t.detach(), or take its gradient inside and return that.")
-        return (t.array,), None
+        x = t
+        while isinstance(x, Tensor):  # of a transformation, it may hold another one
+            if not x.is_leaf:
+                raise GradientError("a Tensor with a grad_fn cannot pass into or out of a JAX transformation, which would cut its graph: "
+                                    "pass t.detach(), or take its gradient inside and return that.")
+            if x.requires_grad and recording_at(x):
+                raise GradientError("a Tensor that requires grad cannot pass into or out of a JAX transformation, which would make a constant of it: "
+                                    "pass t.detach() and call requires_grad_() inside, or flatten it under `with mg.no_grad():`, where it is one.")
+            x = x._array
+        if isinstance(x, Layer):
+            raise GradientError(f"a Tensor that holds a {type(x).__name__} cannot pass into or out of a JAX transformation, which would lose the "
+                                "derivative or the batch: pass t.detach(), or transform inside of the JAX transformation.")
+        return (x,), None
 
     def unflatten(_: None, children: Any) -> Any:
         (child,) = children

@@ -12,6 +12,8 @@ import sysconfig
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import BackendError
+
 
 def own(xp: Any, g: Any, like: Any) -> Any:
     """Return an array equal to `g` that nobody else holds, dense, laid out and placed as `like` where the library can.
@@ -136,6 +138,103 @@ def _bytes(xp: Any, x: Any) -> int:
     return n * int(bits) // 8
 
 
+def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+    """Return the values of `x` as a NumPy array of the same dtype, on the memory of `x` where the library can share it.
+
+    The default tries DLPack, then `__array__`, then takes up to 10,000 elements one by one. A result of dtype object is the library's array
+    in a box, so it does not count. `copy=False` raises ValueError where the memory cannot be shared.
+    """
+    import numpy as np
+
+    def by_dlpack(x: Any) -> Any:
+        return np.from_dlpack(x, copy=copy) if copy is False else np.from_dlpack(x)
+
+    def by_array(x: Any) -> Any:
+        if not hasattr(x, "__array__"):
+            raise TypeError("no __array__")
+        return np.asarray(x, copy=copy)
+
+    ways: tuple[Callable[[Any], Any], ...] = (by_dlpack, by_array, lambda x: _one_by_one(xp, x))
+    reasons = []
+    for way in ways[:2] if copy is False else ways:
+        try:
+            found = way(x)
+        except Exception as error:  # what a library raises here is its own affair (dtype, device): the next way may do
+            reasons.append(f"{type(error).__name__}: {error}")
+            continue
+        if found.dtype.kind != "O":
+            return found
+        reasons.append("it gave an array of dtype object")
+    if copy is False:
+        raise ValueError(f"to_numpy(copy=False): an array of {type(x).__module__} cannot become one of NumPy without a copy ({'; '.join(reasons)}). "
+                         "Leave out copy=False.")
+    raise BackendError(_unconverted("to_numpy", f"an array of {type(x).__module__} to NumPy", reasons))
+
+
+def from_numpy(xp: Any, x: Any) -> Any:
+    """Return the NumPy array `x` as an array of the library on its default device, of the same dtype. It may lie on the memory of `x`.
+
+    The default tries DLPack, then `asarray`, then a list of up to 10,000 elements.
+    """
+    reasons = []
+    for way in (xp.from_dlpack, xp.asarray, lambda x: _from_list(xp, x)):
+        try:
+            found = way(x)
+            if tuple(found.shape) == x.shape:
+                return found
+            reasons.append(f"it gave an array of shape {tuple(found.shape)}")
+        except Exception as error:  # as above
+            reasons.append(f"{type(error).__name__}: {error}")
+    raise BackendError(_unconverted("from_numpy", f"an array of NumPy of dtype {x.dtype} to {xp.__name__.rpartition('.')[2]}", reasons))
+
+
+ONE_BY_ONE = 10_000
+"""How many elements the defaults convert one by one. Libraries take from microseconds to milliseconds for each; for more of them a backend writes
+the kernel."""
+
+
+def _unconverted(kernel: str, what: str, reasons: list[str]) -> str:
+    ways = zip(("DLPack", "__array__" if kernel == "to_numpy" else "asarray", "one by one"), reasons, strict=True)
+    tried = "; ".join(f"{way}: {reason}" for way, reason in ways)
+    return (f"{kernel}: cannot bring {what} ({tried}). Give the backend a kernel that does: Backend(kernels={{{kernel!r}: f}}), "
+            "see multigrad/backends/kernels.py.")
+
+
+def _few(shape: Any) -> None:
+    n = math.prod(shape)
+    if n > ONE_BY_ONE:
+        raise ValueError(f"{n} elements are more than {ONE_BY_ONE}")
+
+
+_KINDS: dict[str, tuple[type, str]] = {
+    "bool": (bool, "bool"), "signed integer": (int, "int"), "unsigned integer": (int, "uint"), "real floating": (float, "float"),
+    "complex floating": (complex, "complex")}
+
+
+def _one_by_one(xp: Any, x: Any) -> Any:
+    """A NumPy array of the elements of `x`, by indexing and Python's own conversions, which every library of the standard has."""
+    import numpy as np
+
+    kind = next((k for k in _KINDS if xp.isdtype(x.dtype, k)), None)
+    if kind is None:
+        raise TypeError(f"{x.dtype} is no dtype of the standard")
+    _few(x.shape)
+    scalar, stem = _KINDS[kind]
+    bits = 0 if scalar is bool else (xp.iinfo if scalar is int else xp.finfo)(x.dtype).bits * (1 + (scalar is complex))
+    if scalar is float and bits < 32:
+        raise TypeError(f"{x.dtype} is no dtype of the standard")  # which of the narrow ones?
+    found = np.empty(tuple(x.shape), f"{stem}{bits or ''}")
+    for index in np.ndindex(*found.shape):
+        found[index] = scalar(x[index] if index else x)
+    return found
+
+
+def _from_list(xp: Any, x: Any) -> Any:
+    """An array of the elements of `x`, by way of Python's scalars."""
+    _few(x.shape)
+    return xp.reshape(xp.asarray(x.reshape(-1).tolist(), dtype=getattr(xp, x.dtype.name)), x.shape)
+
+
 def exportable(xp: Any, x: Any) -> bool:
     """Say whether every library can take the memory of `x` by DLPack as it is. PyTorch ends the process at a negative stride."""
     strides = getattr(x, "strides", None)
@@ -159,8 +258,8 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, accelerator, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, mark, order,
-                            shared, storage, truth, write, synchronize)
+    f.__name__: f for f in (own, place, accelerator, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
+                            mark, order, shared, storage, to_numpy, truth, write, synchronize)
 }
 
 

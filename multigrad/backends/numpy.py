@@ -50,8 +50,8 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "constant": constant, "dense": dense, "device": device, "order": order, "shared": shared, "storage": storage,
-                 "write": write},
+        kernels={"own": own, "constant": constant, "dense": dense, "device": device, "from_numpy": lambda xp, x: x, "order": order, "shared": shared,
+                 "storage": storage, "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy), "write": write},
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextvars import ContextVar
 from typing import Any
 
@@ -141,20 +140,14 @@ def _transfer(x: Any, source: Host, target: Host, dtype: Any, device: Any, copy:
     try:
         y = target.xp.asarray(target.xp.from_dlpack(x), copy=True) if target.mutable else target.xp.from_dlpack(x, copy=True)
     except Exception:  # what a library raises here is its own affair (read-only, dtype, device): NumPy is the way that is left
-        y = target.xp.asarray(_to_numpy(x, source), copy=True)
+        y = target.xp.asarray(target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True)
     return target.xp.asarray(y, dtype=dtype, device=device)
 
 
 def _to_numpy(x: Any, source: Host) -> Any:
-    import numpy as np
-
-    if source.name == "numpy":
-        return x
-    get = getattr(x, "get", None)  # CuPy refuses implicit transfers
-    if callable(get) and "cupy" in sys.modules:
-        return get()
+    """A raw array as one of NumPy."""
     try:
-        return np.asarray(x)
+        return source.backend.kernel("to_numpy")(source.xp, x)
     except Exception as error:
         raise BackendError(f"cannot bring an array of {source.name!r} to another backend, neither by DLPack nor through NumPy: {error}") from error
 

@@ -90,6 +90,7 @@ class Element:
     __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque", "wide")
 
     def __init__(self, host: Host, dtype: Any) -> None:
+        _refuse_objects(host, dtype)
         self.host = host
         self.dtype = dtype
         self.bool = _is(host, dtype, "bool")
@@ -102,6 +103,14 @@ class Element:
 
     def __repr__(self) -> str:
         return f"<Element {self.host.name} {self.dtype}>"
+
+
+def _refuse_objects(host: Host, dtype: Any) -> None:
+    """Raise TypeError for Python objects and for records: no function of the standard is defined on them."""
+    fields = getattr(dtype, "names", None)
+    if fields or getattr(dtype, "kind", None) == "O":
+        elements, fix = ("records", f"take a field, x[{fields[0]!r}]") if fields else ("Python objects", "convert it, x.astype('float64')")
+        raise TypeError(f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its elements are {elements}: {fix}.")
 
 
 def _is(host: Host, dtype: Any, kind: str) -> bool:

@@ -93,7 +93,11 @@ class Leaving(Surface):
         import numpy as np
 
         self._refuse("numpy()", "tensor.detach().numpy()")
-        return np.asarray(self._array, dtype=dtype, copy=copy)
+        x = self._array
+        if not isinstance(x, Layer):
+            host = self._elem.host
+            x = host.backend.kernel("to_numpy")(host.xp, x, False if copy is False else None)
+        return np.asarray(x, dtype=dtype, copy=copy)
 
     def numpy(self) -> Any:
         """The values as a NumPy array. Raises if the Tensor requires grad."""

@@ -1,0 +1,275 @@
+"""How values come from NumPy and go to it, from libraries with and without DLPack and `__array__`; which dtypes are refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad.backends import discovery, kernels
+from multigrad.engine import element
+from multigrad.errors import BackendError
+
+VALUES = {
+    "real": np.asarray([[0.5, -1.0, 2.0], [1.5, 0.0, -2.5]]),
+    "float32": np.asarray([0.1, 0.2, -3.5], np.float32),
+    "complex": np.asarray([1 + 2j, -0.5j]),
+    "complex64": np.asarray([[1 + 2j, -0.5j]], np.complex64),
+    "bool": np.asarray([True, False, True]),
+    "int8": np.asarray([-128, 127], np.int8),
+    "uint64": np.asarray([0, 2**64 - 1], np.uint64),
+    "int64": np.asarray([-(2**63), 2**63 - 1]),
+    "0-d": np.asarray(2.5),
+    "empty": np.zeros((0, 3)),
+    "empty behind": np.zeros((2, 0), np.int32),
+    "nan and inf": np.asarray([np.nan, np.inf, -np.inf, -0.0]),
+    "not contiguous": np.arange(24.0).reshape(4, 6)[::2, ::-3].T,
+}
+
+
+class Closed:
+    """An array without `__array__`, DLPack or a buffer: nothing but the standard. `flaws`: what it has all the same, and how it fails."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.asarray(value)
+        assert self.value.dtype != object
+
+    shape = property(lambda self: self.value.shape)
+    ndim = property(lambda self: self.value.ndim)
+    dtype = property(lambda self: self.value.dtype)
+    device = property(lambda self: "cpu")
+
+    def __getitem__(self, key: Any) -> Closed:
+        return Closed(self.value[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.value[key] = _open(value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __array_namespace__(self, api_version: Any = None) -> Any:
+        return sys.modules[__name__]
+
+
+for name in ("add", "sub", "mul", "truediv", "pow", "radd", "rmul", "rsub", "lt", "le", "gt", "ge", "neg"):
+    setattr(Closed, f"__{name}__", lambda *args, name=f"__{name}__": Closed(getattr(args[0].value, name)(*map(_open, args[1:]))))
+
+
+def _open(x: Any) -> Any:
+    if isinstance(x, Closed):
+        return x.value
+    return type(x)(map(_open, x)) if type(x) in (tuple, list) else x
+
+
+def _function(name: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if name in ("asarray", "from_dlpack") and isinstance(args[0], np.ndarray):
+            raise TypeError("arrays of NumPy are not understood")
+        found = getattr(np, name)(*map(_open, args), **{k: _open(v) for k, v in kwargs.items() if k != "device"})
+        return Closed(found) if isinstance(found, np.ndarray | np.generic) else found
+
+    return function
+
+
+class Namespace(SimpleNamespace):
+    """NumPy's functions on such arrays. What is not understood: NumPy's own arrays."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(np, name)
+        return found if isinstance(found, type) or name in ("isdtype", "finfo", "iinfo", "result_type", "can_cast") else _function(name)
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """The backend of a library with neither `__array__` nor DLPack."""
+    yield from _registered("closed", Namespace(), Closed)
+
+
+@pytest.fixture
+def mparray() -> Iterator[str]:
+    library = pytest.importorskip("mparray", reason="mparray is installed for the tests of precision")
+    yield from _registered("mparray", library, library.MPArray)
+
+
+def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[str]:
+    discovery.register(mg.Backend(name, namespace, (kind,), **more))
+    try:
+        yield name
+    finally:
+        del discovery._known[name], discovery._by_type[kind]
+        element._hosts.pop(name, None)
+        element._by_type.pop(kind, None)
+
+
+def same(found: Any, expected: np.ndarray[Any, Any]) -> None:
+    assert type(found) is np.ndarray and found.dtype == expected.dtype and found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+    if expected.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+class TestToAndFromNumpy:
+    @pytest.mark.parametrize("name", VALUES)
+    def test_without_any_protocol(self, name: str, closed: str) -> None:
+        t = mg.asarray(Closed(VALUES[name]))
+        for found in (t.numpy(), np.asarray(t), t.to_backend("numpy").array, mg.asarray(t.array, backend="numpy").array):
+            same(found, VALUES[name])
+        back = mg.asarray(VALUES[name], backend=closed)
+        assert type(back.array) is Closed
+        same(back.array.value, VALUES[name])
+
+    @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+    @pytest.mark.parametrize("name", VALUES)
+    def test_as_the_default_does(self, name: str, backend: str) -> None:
+        """The kernels of each backend, and the last way of the defaults, which is right for every library."""
+        if backend == "jax":
+            pytest.importorskip("jax")
+            if discovery.get("jax").namespace.arange(2.0).dtype != np.float64 and VALUES[name].dtype.itemsize > 4:
+                pytest.skip("without x64")
+        host = element.host_named(backend)
+        x = mg.asarray(VALUES[name], backend=backend).array
+        for to_numpy in (host.backend.kernel("to_numpy"), kernels.to_numpy, kernels._one_by_one):
+            same(to_numpy(host.xp, x), VALUES[name])
+        for from_numpy in (host.backend.kernel("from_numpy"), kernels.from_numpy, kernels._from_list):
+            y = from_numpy(host.xp, VALUES[name])
+            assert isinstance(y, host.backend.array_types) and y.dtype == x.dtype
+            same(host.backend.kernel("to_numpy")(host.xp, y), VALUES[name])
+
+    @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+    def test_copies(self, backend: str) -> None:
+        if backend == "jax":
+            pytest.importorskip("jax")
+        t = mg.asarray(np.asarray([1.0, 2.0]), backend=backend)
+        copied = np.array(t, copy=True)
+        copied[0] = 5.0
+        assert t.tolist() == [1, 2]
+        assert np.array(t, dtype=np.complex64, copy=None).dtype == np.complex64
+        if backend != "jax":
+            shared = np.asarray(t, copy=False)
+            shared[0] = 7.0
+            assert t.tolist() == [7, 2]
+
+    def test_no_copy_of_what_cannot_be_shared(self, closed: str) -> None:
+        t = mg.asarray(Closed([1.0]))
+        with pytest.raises(ValueError, match=r"to_numpy\(copy=False\): .* without a copy"):
+            np.asarray(t, copy=False)
+        assert np.array(t).tolist() == [1]
+
+    def test_more_than_can_be_taken_one_by_one(self, closed: str) -> None:
+        """Ten thousand elements take a second on a slow library; beyond that the kernel is to be written."""
+        many = Closed(np.zeros(10_001))
+        with pytest.raises(BackendError, match=r"10001 elements.* Backend\(kernels=\{'to_numpy': f\}\)"):
+            mg.asarray(many).numpy()
+        with pytest.raises(BackendError, match=r"(?s)cannot bring an array of 'closed' .*'to_numpy': f"):
+            mg.asarray(many, backend="numpy")
+        with pytest.raises(BackendError, match=r"10001 elements.* Backend\(kernels=\{'from_numpy': f\}\)"):
+            mg.asarray(np.zeros(10_001), backend=closed)
+        assert mg.asarray(Closed(np.zeros(10_000))).numpy().shape == (10_000,)
+        assert mg.asarray(np.zeros(10_000), backend=closed).shape == (10_000,)
+        assert len(mg.asarray(many).tolist()) == 10_001
+
+    def test_the_kernels_are_asked_first(self) -> None:
+        asked: list[Any] = []
+
+        def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+            asked.append(copy)
+            return x.value
+
+        def from_numpy(xp: Any, x: Any) -> Any:
+            asked.append(x.shape)
+            return Closed(x)
+
+        for own in _registered("own", Namespace(), Closed, kernels={"to_numpy": to_numpy, "from_numpy": from_numpy}):
+            assert mg.asarray(Closed(np.zeros(20_000)), backend="numpy").shape == (20_000,)
+            assert mg.asarray(Closed(np.zeros(3))).numpy().tolist() == [0, 0, 0]
+            assert mg.asarray(np.zeros(20_000), backend=own).shape == (20_000,)
+        assert asked == [None, None, (20_000,)]
+
+    def test_an_array_protocol_that_gives_objects_is_not_believed(self) -> None:
+        class Boxing(Closed):
+            def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+                return np.asarray([self], dtype=object)
+
+        for _ in _registered("boxing", Namespace(), Boxing):
+            same(mg.asarray(Boxing([1.0, 2.0])).numpy(), np.asarray([1.0, 2.0]))
+
+    def test_a_real_library_without_either(self, mparray: str) -> None:
+        library = sys.modules["mparray"]
+        x = library.asarray([[1.5, 2.5], [-0.25, 0.0]])
+        t = mg.asarray(x)
+        for found in (t.numpy(), t.to_backend("numpy").array, mg.asarray(x, backend="numpy").array, mg.asarray(x, backend="strict").numpy()):
+            same(found, np.asarray([[1.5, 2.5], [-0.25, 0.0]]))
+        assert isinstance(mg.asarray(np.ones(2), backend=mparray).array, library.MPArray)
+        same(mg.asarray(library.asarray([1 + 2j])).numpy(), np.asarray([1 + 2j]))
+        leaf = mg.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
+        (leaf.to_backend(mparray) * 3.0).to_backend("numpy").sum().backward()
+        assert leaf.grad is not None
+        assert leaf.grad.tolist() == [3, 3]
+        assert mg.autograd.gradcheck(lambda a: a * a, mg.asarray(x, requires_grad=True))
+
+    def test_on_a_device_that_numpy_cannot_read(self) -> None:
+        device = next(d for d in strict.__array_namespace_info__().devices() if "device1" in str(d))
+        t = mg.asarray(strict.asarray([1.0, 2.0], device=device))
+        same(t.numpy(), np.asarray([1.0, 2.0]))
+
+
+class TestRefusedDtypes:
+    """Arrays of Python objects and records: no function of the standard is defined on them."""
+
+    @pytest.mark.parametrize("make", [
+        lambda: mg.asarray(np.array([1, "a"], dtype=object)),
+        lambda: mg.asarray(np.array(None, dtype=object)),
+        lambda: mg.asarray([None, 1.0]),
+        lambda: mg.asarray(2**100),
+        lambda: mg.asarray([1.0], dtype=object),
+        lambda: mg.asarray(np.ones(2), dtype=object),
+        lambda: mg.tensor(np.ones(2), dtype=object),
+        lambda: mg.asarray(mg.asarray(np.ones(2)), dtype=object),
+        lambda: mg.asarray(np.ones(2)).astype(object),
+        lambda: mg.zeros(2, dtype=object),
+        lambda: mg.namespace("numpy").asarray(np.array([1], dtype=object)),
+        lambda: mg.asarray(Boxed()),
+        lambda: mg.add(np.ones(2), np.array([1, 2], dtype=object)),
+        lambda: mg.asarray(np.ones(2)) * np.array([1, 2], dtype=object),
+        lambda: mg.asarray(np.ones(2), requires_grad=True) * np.array([1, 2], dtype=object),
+        lambda: mg.func.grad(mg.sum)(np.array([1, 2], dtype=object)),
+    ])
+    def test_objects(self, make: Any) -> None:
+        with pytest.raises(TypeError, match=r"cannot hold an array of dtype object .*: convert it, x\.astype\('float64'\)"):
+            make()
+
+    @pytest.mark.parametrize("make", [
+        lambda x: mg.asarray(x), lambda x: mg.asarray(x[0]), lambda x: mg.tensor(x), lambda x: mg.asarray(x, requires_grad=True),
+        lambda x: mg.reshape(x, (2, 1)), lambda x: mg.asarray([1.0], dtype=x.dtype),
+    ])
+    def test_records(self, make: Any) -> None:
+        with pytest.raises(TypeError, match=r"cannot hold an array of dtype \[\('a', '<f8'\), \('b', '<i8'\)\] .*: take a field, x\['a'\]"):
+            make(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
+
+    def test_what_else_is_none_of_the_standard_stays(self) -> None:
+        """Values without gradients: text, dates, long doubles."""
+        for x in (np.asarray(["a", "b"]), np.asarray(["2020-01-01"], "M8[D]"), np.ones(2, np.longdouble)):
+            assert mg.asarray(x).array is x
+
+
+class Boxed:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray([1, None], dtype=object)
