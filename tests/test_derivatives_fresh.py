@@ -128,7 +128,7 @@ class TestReverse:
                 made.append(address(found.array))
                 return found
 
-        f = lambda x: mg.sum(Double.apply(x))  # noqa: E731
+        f = lambda x: mg.sum(Double.apply(x))
         x = np.arange(5.0)
         assert address(func.grad(f)(x)) == made.pop()
         w = mg.asarray(x, requires_grad=True)

@@ -16,7 +16,7 @@ from ..engine.tensor import LayeredTensor, element_of
 from ..errors import GradientError
 from . import tree
 from .forward import _push
-from .reverse import Function, _call, _checked_input, _chosen, _differentiate, _derivative, _inner, _input, _numbers, _outside, _own, check_function
+from .reverse import Function, _call, _checked_input, _chosen, _derivative, _differentiate, _inner, _input, _numbers, _outside, _own, check_function
 from .vmap import vmap
 
 Block = Callable[[Any, Any, Any], Any]
