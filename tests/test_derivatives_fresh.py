@@ -134,6 +134,10 @@ class TestReverse:
         w = mg.asarray(x, requires_grad=True)
         assert address(mg.autograd.grad(f(w), w)[0].array) == made.pop()
 
+    def test_a_copy_of_a_broadcast_lies_by_rows(self):
+        g = func.grad(lambda x: mg.sum(mg.sum(x, axis=0) * np.arange(4.0)))(np.ones((3, 4)))
+        assert g.flags.c_contiguous and g.flags.owndata
+
     def test_scalars_of_the_library_stay_scalars(self):
         assert type(func.grad(lambda x: x * x)(np.float64(3.0))) is np.float64
         assert type(func.grad(lambda x: x * x)(np.asarray(3.0))) is np.ndarray
