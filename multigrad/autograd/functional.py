@@ -20,6 +20,7 @@ from ..engine.dispatch import is_array
 from ..engine.grad_mode import enable_grad
 from ..engine.gradients import NOT_SCALAR, grad
 from ..engine.level import Layer, Run, innermost, transformation
+from ..engine.ownership import owned
 from ..engine.tensor import Tensor, alias, element_of, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched_pass import batch, examples
@@ -339,7 +340,7 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
         else:
             xp = host.bound
             part = columns if len(inputs) == 1 else columns[start:start + n, ...]
-            block = xp.reshape(xp.moveaxis(part, 0, -1), shape)
+            block = owned([strip(xp.reshape(xp.moveaxis(part, 0, -1), shape))], None)
         found.append(alias(block if isinstance(block, Tensor) else wrap_new(block)))
         start += n
     return tuple(found)

@@ -369,7 +369,7 @@ def own(xp: Any, g: Any, like: Any) -> Any:
         if flags.writeable and (flags.owndata or (flags.forc and _is_all_of_its_base(g))):
             return g
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
-        return np.array(g, order="K")
+        return np.array(g, order="C" if 0 in g.strides else "K")  # "K" would lay out a broadcast row by columns
     dense = like.flags.forc or _is_dense(like)
     result = np.empty_like(like, dtype=g.dtype, order="K" if dense else "C", subok=False)
     result[...] = g

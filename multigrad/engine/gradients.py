@@ -13,6 +13,7 @@ from .backward import Pass, run_pass, strip
 from .dispatch import is_array
 from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
+from .ownership import owned
 from .tensor import LayeredTensor, Tensor, element_of, wrap_at
 
 
@@ -239,7 +240,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         p = _in_batches(differentiate, given)
     else:
         p = differentiate(given)
-    return tuple(_result(t, p, i, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
+    assert p.targets is not None
+    found = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
+    p.targets = None  # the list holds the only reference to what it has
+    return tuple(_result(t, p, i, found, bool(allow_unused), materialize_grads) for i, t in enumerate(wanted))
 
 
 def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor | GradientEdge], keep: bool, create: bool, others: bool) -> Pass:
@@ -285,11 +289,10 @@ def _in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]
     raise NotImplementedError("layers/batched_pass.py puts its function in this place")
 
 
-def _result(t: Tensor | GradientEdge, p: Pass, i: int, allow_unused: bool, materialize: bool) -> Tensor | None:
-    node = _node_of(t)
-    assert p.targets is not None and node is not None
-    g = p.targets[node]
-    if g is None:
+def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_unused: bool, materialize: bool) -> Tensor | None:
+    """The gradient of input number i, the last of those in `found`, as a Tensor on memory of its own."""
+    if found[-1] is None:
+        found.pop()
         if materialize and isinstance(t, Tensor):
             host = t._elem.host
             zeros: Tensor = host.bound.zeros_like(t)
@@ -300,6 +303,7 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, allow_unused: bool, mater
         return None
     if isinstance(t, GradientEdge):
         t = p.like
+    g = owned(found, t)
     if isinstance(g, Layer) and g._level >= t._level:
         return g  # type: ignore[return-value]
     if not isinstance(g, Layer):

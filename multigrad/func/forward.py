@@ -15,7 +15,7 @@ from ..engine.tensor import element_of
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
 from . import tree
-from .reverse import Function, _call, _checked_input, _outside, _result, _zeros, check_function, vjp
+from .reverse import Function, _call, _checked_input, _derivative, _outside, _result, _zeros, check_function, vjp
 
 
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
@@ -39,8 +39,9 @@ def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False
     output, outs, moved, aux = _push(function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw)
     if strict and any(t is None for t in moved):
         raise GradientError("jvp: with strict=True every output must depend on the primals, but one does not")
-    found = iter(_result(_zeros(x) if t is None else t, raw) for x, t in zip(outs, moved, strict=True))
-    tangent = tree.replaced(lambda _: next(found), output)
+    found = [_zeros(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))]
+    del moved, given
+    tangent = tree.replaced(lambda x: _derivative(found, x, raw), output)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 

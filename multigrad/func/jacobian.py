@@ -16,7 +16,7 @@ from ..engine.tensor import LayeredTensor, element_of
 from ..errors import GradientError
 from . import tree
 from .forward import _push
-from .reverse import Function, _call, _checked_input, _chosen, _differentiate, _inner, _input, _numbers, _outside, _own, _result, check_function
+from .reverse import Function, _call, _checked_input, _chosen, _derivative, _differentiate, _inner, _input, _numbers, _outside, _own, check_function
 from .vmap import vmap
 
 Block = Callable[[Any, Any, Any], Any]
@@ -151,14 +151,14 @@ class _Jacobian:
                 rows = pulled(_ones(out))
             else:
                 rows = vmap(pulled, chunk_size=chunk_size)(_basis(out))
-            blocks += [_reshaped(r, (*out.shape, *x.shape)) for r, x in zip(rows, self.flat, strict=True)]
+            blocks += [_reshaped(rows.pop(), (*out.shape, *x.shape)) for x in self.flat]
         return self._laid_out(output, blocks, _outside(aux, run, self.raw))
 
     def by_columns(self, chunk_size: int | None) -> Any:
-        columns: list[Sequence[Any]] = []
+        columns: list[list[Any]] = []
         output = outs = aux = None
         for k, x in enumerate(self.flat) if self.flat else ((-1, None),):
-            def pushed(e: Any, k: int = k) -> Sequence[Any]:
+            def pushed(e: Any, k: int = k) -> list[Any]:
                 nonlocal output, outs, aux
                 seeds = [e if i == k else None for i in range(len(self.flat))]
                 output, outs, moved, aux = _push(self.function, self.args, self.kwargs, self.chosen, seeds, self.has_aux, self.name, self.raw)
@@ -173,16 +173,22 @@ class _Jacobian:
             else:
                 columns.append(vmap(pushed, chunk_size=chunk_size)(_basis(x)))
         assert outs is not None
-        blocks = [_zeros(out, (*out.shape, *x.shape)) if c[i] is None else _last(c[i], (*out.shape, *x.shape))
-                  for i, out in enumerate(outs) for c, x in zip(columns, self.flat, strict=False)]
+        for c in columns:
+            c.reverse()  # taken from the end, so that nothing but a block holds its memory
+        blocks = []
+        for out in outs:
+            for c, x in zip(columns, self.flat, strict=False):
+                shape = (*out.shape, *x.shape)
+                blocks.append(_zeros(out, shape) if c[-1] is None else _last(c[-1], shape))
+                c.pop()
         return self._laid_out(output, blocks, aux)
 
-    def _laid_out(self, output: Any, blocks: Sequence[Any], aux: Any) -> Any:
-        """The blocks of each output in the structure of the arguments, in the place of that output."""
-        results = iter([_result(b, self.raw) for b in blocks])
+    def _laid_out(self, output: Any, blocks: list[Any], aux: Any) -> Any:
+        """The blocks of each output in the structure of the arguments, in the place of that output. Empties the list of blocks."""
+        blocks.reverse()
 
         def arranged(_: Any) -> Any:
-            by_position = {i: tree.replaced(lambda _: next(results), self.args[i]) for i in self.positions}
+            by_position = {i: tree.replaced(lambda x: _derivative(blocks, None, self.raw), self.args[i]) for i in self.positions}
             return by_position[self.chosen[0]] if self.single else tuple(by_position[i] for i in self.chosen)
 
         found = tree.replaced(arranged, output)

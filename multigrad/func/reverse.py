@@ -16,6 +16,7 @@ from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.gradients import NOT_SCALAR, check_gradient, seed
 from ..engine.level import Layer, Run, transformation
+from ..engine.ownership import owned
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
 from ..errors import GradientError
 from . import tree
@@ -47,8 +48,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
         except ValueError as error:
             raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
         seeds = [check_gradient(t, g, i) if _own(t, run) else None for i, (t, g) in enumerate(zip(outs, given, strict=True))]
-        grads = iter(_differentiate(outs, seeds, flat, run, keep=True))
-        return tuple(tree.replaced(lambda _: _result(next(grads), raw), p) for p in primals)
+        grads = _differentiate(outs, seeds, flat, run, keep=True)
+        del seeds, given
+        return tuple(tree.replaced(lambda x: _derivative(grads, x, raw), p) for p in primals)
 
     result = tree.replaced(lambda t: _result(_inner(t, run), raw), output)
     return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
@@ -84,8 +86,9 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
             raise GradientError(NOT_SCALAR)
         wanted = [args[i] for i in chosen]
         seeds = [value if _own(output, run) else None]
-        found = iter(_differentiate([output], seeds, flat, run, keep=False))
-        grads = tuple(tree.replaced(lambda _: _result(next(found), raw), w) for w in wanted)
+        found = _differentiate([output], seeds, flat, run, keep=False)
+        del seeds, value
+        grads = tuple(tree.replaced(lambda x: _derivative(found, x, raw), w) for w in wanted)
         primal = _result(_inner(output, run), raw)
         return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
 
@@ -180,11 +183,12 @@ def _inner(t: Any, run: Run) -> Any:
 
 
 def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTensor], run: Run, keep: bool) -> list[Any]:
+    """The gradients of the inputs, the last one first."""
     roots = [(t._node, _inner(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
     targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
     if roots:
         run_pass(roots, Pass(inputs[0], keep, False, targets))
-    return [_zeros(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in inputs]
+    return [_zeros(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in reversed(inputs)]
 
 
 def _zeros(x: Any) -> Any:
@@ -198,6 +202,13 @@ def _result(x: Any, raw: bool) -> Any:
     if raw:
         return x._array if isinstance(x, Tensor) and x._level == 1 and x._node is None else x
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
+
+
+def _derivative(values: list[Any], like: Any, raw: bool) -> Any:
+    """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
+    if raw and _result(values[-1], True) is not values[-1]:
+        values[-1] = values[-1]._array
+    return _result(owned(values, like), raw)
 
 
 def _outside(aux: Any, run: Run, raw: bool) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run, transformation
+from ..engine.ownership import owned
 from ..engine.tensor import LayeredTensor, element_of, wrap
 from ..layers.batched import Batched
 from . import tree
@@ -141,7 +142,7 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
     if not mine:
         host = element_of(x).host
         xp = host.bound if isinstance(x, Layer) else host.xp
-        x = xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
+        x = owned([xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))], None)
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise ValueError(f"vmap: out_axes has {axis} for a result of {ndim} axes, that of the examples included")

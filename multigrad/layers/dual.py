@@ -33,6 +33,7 @@ class Dual(Immutable):
     """
 
     __slots__ = ("_tangent",)
+    _parts = ("_array", "_tangent")
     _tangent: Any
 
     @classmethod

@@ -31,10 +31,12 @@ class Immutable(Leaving):
     _cell         the times of in-place operations on its memory, shared by views
     _base, _how   of which layer it is a view, and how it was made of it; of `_how` None: all of it, as a constant
     _born         how many entries `_cell` had when the value was taken from the base; None: it is no view
+    _parts        the names of what the value consists of
     """
 
     __slots__ = ("__weakref__", "_array", "_base", "_born", "_cell", "_elem", "_how", "_level", "_run")
     _node = None
+    _parts: tuple[str, ...] = ("_array",)
     _base: Immutable
     _born: int | None
     _how: How | None
