@@ -17,6 +17,9 @@ array alive (`<array>_shape`, `<array>_dtype`, `<array>_device`, `<array>_order`
 "C", "F" or None; `<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter. What no rule asks for is not
 kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>` where there are several arrays.
 
+A cotangent of an output that was not used, and a tangent of an argument that does not move, are zeros, which are allocated only if the rule takes
+them. A rule that can do with less says `materialize=False` and gets None in their place, for an output that is never differentiated too.
+
 **Batching** says how many examples are computed at once: "elementwise"; "axis" (one array, whose examples are reduced or arranged along
 `axis` or `axes`; None means all of them); "leading" (of one array, whose leading axes are a batch already); "form" (as its standard-only
 form does); or a rule, `rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis, of length `size`, or
@@ -86,6 +89,7 @@ class Op:
     outputs: tuple[str, ...] | None  # () for one output, names for several, None for a variable number
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
+    materialize: bool  # whether rules get zeros, or None, for cotangents of outputs that were not used and for tangents that are zero
     batching: Any  # "elementwise", "axis", "leading", "form", a rule, or None: a loop
     # What the output shows of the memory of the first argument: True a part, "layout" a part where its strides allow it, "same" that
     # argument itself, False nothing of it; or a function of all arguments that returns one of these.
@@ -147,10 +151,13 @@ def elementwise(signature: str, /, *, doc: str = "", operator: str = "", forward
 
 
 def linear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
-           outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
+           outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None, materialize: bool = True,
            override: bool = False, **vjps: Any) -> Op:
-    """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents."""
-    return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp,
+    """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents.
+
+    With several outputs, `materialize=False` gives its rules None, not zeros, for the cotangent of an output that was not used.
+    """
+    return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, materialize=materialize,
                     outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
 
 
@@ -163,13 +170,16 @@ def multilinear(signature: str, /, *, doc: str = "", operator: str = "", forward
 
 def define(signature: str, /, *, jvp: Any = None, vjp: Any = None, doc: str = "", operator: str = "", forward: Any = None,
            chapter: str = "", outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
-           override: bool = False, **vjps: Any) -> Op:
+           materialize: bool = True, override: bool = False, **vjps: Any) -> Op:
     """Declare an operation whose vjp and jvp are written out.
 
     Either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)` that returns the gradients of
     the array parameters in their order (None where not needed). `keep={parameter: names}` narrows what a joint rule keeps.
+
+    `materialize=False` gives the rules None, not zeros, for the cotangent of an output that was not used and for the tangent
+    of an argument that does not move: a rule of several outputs or arguments may then leave out what is zero.
     """
-    return _declare("define", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, jvp=jvp,
+    return _declare("define", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, jvp=jvp, materialize=materialize,
                     outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
 
 
@@ -192,12 +202,13 @@ def composite(signature: str, /, forward: Callable[..., Any], *, doc: str = "", 
 
 def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, override: bool, chapter: str, vjp: Any = None,
              jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
-             vjps: Mapping[str, Any] | None = None) -> Op:
+             materialize: bool = True, vjps: Mapping[str, Any] | None = None) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
     name, signature, roles = parse(text)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
+    _check_outputs(name, outs, roles, materialize)
     known = OPS.get(name)
     if known is not None and not override:
         raise RegistrationError(f"operation {name!r} is declared by {module} but was already declared by {known.module}. "
@@ -218,7 +229,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     else:
         rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
     op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
-            vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True),
+            vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True), materialize=materialize,
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op
@@ -267,6 +278,15 @@ def _check_name(name: str) -> None:
 
 _RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                        "float32", "float64", "complex64", "complex128"))
+
+
+def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool) -> None:
+    """A rule takes arguments and outputs by name, so no name may stand for two of them."""
+    for i, output in enumerate(outputs or ()):
+        if output in roles or output in RESERVED or output in (outputs or ())[:i]:
+            raise RegistrationError(f"{name}: an output cannot be called {output!r}: a parameter, another output or a word of rules has that name.")
+    if not isinstance(materialize, bool):
+        raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
 
 
 def _check_forward(name: str, forward: Any) -> None:

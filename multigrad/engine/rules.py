@@ -6,7 +6,7 @@ complex, summing a gradient back to a broadcast argument's shape, the real part 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NoReturn
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from ..errors import GradientError, MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
 from .element import SCALARS, Host, host_of
-from .graph import expose
+from .graph import OutputInfo, expose
 from .level import Layer
 
 Needs = tuple[Any, ...]
@@ -112,13 +112,21 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
     return tuple(inputs.get(name) or outputs.get(name) for name in plan)
 
 
+def materialized(xp: Any, g: Any, info: Any) -> Any:
+    """A cotangent, or a tuple of them, with zeros like the output where that was not used. `info`: an OutputInfo, or a tuple of these."""
+    if type(info) is tuple:
+        return tuple(materialized(xp, part, of) for part, of in zip(g, info, strict=True))
+    return xp.zeros(tuple(info.shape), dtype=info.dtype, device=info.device) if g is None and info is not None else g
+
+
 class _Source:
     """The text of a pullback while it is being written: what it keeps and the objects it refers to."""
 
     def __init__(self) -> None:
         self.plan: list[str] = []
-        self.scope: dict[str, Any] = {"_conform": conform_gradient}
+        self.scope: dict[str, Any] = {"_conform": conform_gradient, "_materialized": materialized}
         self.head: list[str] = []
+        self.cotangents: dict[str, str] = {}
 
     def use(self, *names: str) -> None:
         self.plan += [n for n in names if n not in self.plan]
@@ -127,6 +135,15 @@ class _Source:
         key = f"_r{len(self.scope)}"
         self.scope[key] = value
         return key
+
+    def cotangent(self, text: str, info: str) -> str:
+        """The variable that holds a cotangent, or the tuple of them, with zeros where an output was not used."""
+        self.use(info)
+        found = self.cotangents.get(info)
+        if found is None:
+            found = self.cotangents[info] = self.name(None)
+            self.head.append(f"{found} = _materialized(xp, {text}, {info})")
+        return found
 
 
 def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
@@ -169,6 +186,10 @@ def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tupl
 
 def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
     cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
+    if op.materialize:
+        cotangents = {n: source.cotangent(text, f"{n[2:]}_info") for n, text in cotangents.items() if n in rule.takes}
+        if op.outputs is None and "g" in rule.takes:
+            cotangents["g"] = source.cotangent("g", "ans_info")
     arguments = [cotangents.get(n) or (needs if n == "needs" else n if n in ("xp", "g") or kept is None or n in kept else "None")
                  for n in rule.takes]
     return f"{source.name(rule.fn)}({', '.join(arguments)})"
@@ -220,11 +241,20 @@ def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[A
     if op.outputs and name in op.outputs:
         return ans[op.outputs.index(name)]
     argument, _, what = name.rpartition("_")
+    if what == "info":
+        return _info(ans if argument == "ans" else ans[(op.outputs or ()).index(argument)])
     assert what in METADATA, name
     value = values[position[argument]]
     if op.roles[argument] == "arrays":
         return tuple(_metadata(v, what) for v in value)
     return _metadata(value, what)
+
+
+def _info(value: Any) -> Any:
+    """What an output is like, as `materialized` wants it; of all outputs, a tuple."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_info, value))
+    return OutputInfo(value.shape, value.dtype, _metadata(value, "device")) if hasattr(value, "dtype") else None
 
 
 def _metadata(value: Any, what: str) -> Any:
@@ -259,7 +289,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if source is not None:
             cells.append(f"c[{i}]")
     cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
-    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata}
+    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info}
     exec(f"def save(v, ans, constant): return ({''.join(f'{text}, ' for text in saved)})\n"
          f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}", scope)
     return scope["save"], scope["track"]
@@ -272,6 +302,8 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
     if op.outputs and name in op.outputs:
         return f"ans[{op.outputs.index(name)}]"
     argument, _, what = name.rpartition("_")
+    if what == "info":
+        return "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
     i = position[argument]
     if op.roles[argument] == "arrays":
         return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
@@ -314,9 +346,37 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
 
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
     assert op.jvp is not None and callable(op.jvp.fn)
+    if op.materialize:
+        tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
     given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
     position = positions(op)
     return op.jvp.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in op.jvp.takes))
+
+
+def _materialized_tangents(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]) -> list[Any]:
+    """Tangents, with zeros like the argument where it does not move, as far as the rule takes them."""
+    dtype = next(t.dtype for t in _leaves(tangents) if t is not None)  # of what is not floating, that of another tangent
+
+    def zero(value: Any) -> Any:
+        if not hasattr(value, "dtype"):
+            return _zero(xp, value)
+        return xp.zeros_like(value, dtype=value.dtype if xp.isdtype(value.dtype, ("real floating", "complex floating")) else dtype)
+
+    found = list(tangents)
+    for i, argument in enumerate(op.arrays):
+        value, t = values[array_index(op)[argument]], tangents[i]
+        if f"t_{argument}" not in takes and (i or "t" not in takes):
+            continue
+        if op.roles[argument] == "arrays":
+            found[i] = tuple(zero(v) if u is None else u for v, u in zip(value, t or (None,) * len(value), strict=True))
+        elif t is None:
+            found[i] = zero(value)
+    return found
+
+
+def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
+    for t in tangents:
+        yield from t if isinstance(t, tuple) else (t,)
 
 
 def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: tuple[Any, Sequence[Any], Any] | None) -> Any:
