@@ -64,12 +64,14 @@ METADATA = ("shape", "dtype", "device", "order", "scalar")
 class Rule:
     """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative.
 
-    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted.
+    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted. `materialize` says what it gets for the cotangent of an
+    output that was not used, and for the tangent of an argument that does not move: zeros, or None.
     """
 
     fn: Callable[..., Any] | complex
     takes: tuple[str, ...]
     keep: Mapping[str, tuple[str, ...]] | None = None
+    materialize: bool = True
 
     @property
     def keeps(self) -> tuple[str, ...]:
@@ -89,7 +91,6 @@ class Op:
     outputs: tuple[str, ...] | None  # () for one output, names for several, None for a variable number
     vjp: Mapping[str, Rule] | Rule
     jvp: Rule | None
-    materialize: bool  # whether rules get zeros, or None, for cotangents of outputs that were not used and for tangents that are zero
     batching: Any  # "elementwise", "axis", "leading", "form", a rule, or None: a loop
     # What the output shows of the memory of the first argument: True a part, "layout" a part where its strides allow it, "same" that
     # argument itself, False nothing of it; or a function of all arguments that returns one of these.
@@ -225,11 +226,13 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
                                     "Parameters before the '/' are arrays; others need an annotation, as in 'x: array'.")
     rules: Any
     if vjp is not None:
-        rules = replace(_rule(name, "vjp", vjp, roles, outs, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
+        rules = replace(_rule(name, "vjp", vjp, roles, outs, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()},
+                        materialize=materialize)
     else:
-        rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
+        rules = {a: replace(_rule(name, a, fn, roles, outs, partial=kind == "elementwise"), materialize=materialize)
+                 for a, fn in (vjps or {}).items()}
     op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
-            vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True), materialize=materialize,
+            vjp=rules, jvp=None if jvp is None else replace(_rule(name, "jvp", jvp, roles, outs, tangents=True), materialize=materialize),
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op

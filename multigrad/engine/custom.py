@@ -80,7 +80,7 @@ class FunctionCtx:
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
 
-OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, False, None, False, "", None, "The user's own.", __name__)
+OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
 _RULE = Pullback(OP, (), lambda xp, propagate: propagate(), (), False, False, ())
 
 

@@ -186,7 +186,7 @@ def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tupl
 
 def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
     cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
-    if op.materialize:
+    if rule.materialize:
         cotangents = {n: source.cotangent(text, f"{n[2:]}_info") for n, text in cotangents.items() if n in rule.takes}
         if op.outputs is None and "g" in rule.takes:
             cotangents["g"] = source.cotangent("g", "ans_info")
@@ -346,7 +346,7 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
 
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
     assert op.jvp is not None and callable(op.jvp.fn)
-    if op.materialize:
+    if op.jvp.materialize:
         tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
     given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
     position = positions(op)
