@@ -180,7 +180,7 @@ class TestArgumentsThatDoNotMove:
 class TestDeclarations:
     def test_names_of_outputs(self):
         for outputs, name in ((("x", "y"), "x"), (("y", "y"), "y"), (("ans", "y"), "ans"), (("y", "axis"), "axis")):
-            with pytest.raises(RegistrationError, match=f"t.bad: an output cannot be called '{name}'"):
+            with pytest.raises(RegistrationError, match=f"t.bad: an output or residual cannot be called '{name}'"):
                 define("t.bad(x, /, *, axis=0)", outputs=outputs, x=lambda xp, g_y: g_y, jvp=lambda xp, t: t)
 
     def test_materialize_is_a_bool(self):

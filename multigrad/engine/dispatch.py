@@ -289,7 +289,7 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     node.rule = rule
     node.host = elem.host
     save, track = recorder(rule)
-    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first))
+    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first), elem.host)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
     node.next = flat[0] if rule.single else tuple(flat)

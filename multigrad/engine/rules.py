@@ -16,6 +16,7 @@ from ..registry import METADATA, Op, Rule, signature_text
 from .element import SCALARS, Host, host_of
 from .graph import OutputInfo, expose
 from .level import Layer
+from .residuals import compute, compute_while_recording, residuals
 
 Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
@@ -108,7 +109,7 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
     number = iter(range(10**9))
     inputs = {a: tuple(("in", next(number) if n else None) for n in need) if isinstance(need, tuple) else ("in", next(number) if need else None)
               for a, need in zip(op.arrays, needs, strict=True)}
-    outputs = {o: ("out", i) for i, o in enumerate(op.outputs or ())} | {"ans": ("out", 0)}
+    outputs = {o: ("out", i) for i, o in enumerate(op.outputs or ())} | {"ans": ("out", 0)} | dict.fromkeys(residuals(op), ("in", None))
     return tuple(inputs.get(name) or outputs.get(name) for name in plan)
 
 
@@ -227,19 +228,24 @@ def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
     return raise_missing
 
 
-def saved_values(op: Op, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
-    """Pick what `plan` names from the argument values and the output."""
+def saved_values(op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
+    """Pick what `plan` names from the argument values and the output; compute the residuals."""
     position = positions(op)
-    return tuple(_saved_value(op, name, position, values, ans) for name in plan)
+    return tuple(_saved_value(op, xp, name, position, values, ans) for name in plan)
 
 
-def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[Any], ans: Any) -> Any:
+def _saved_value(op: Op, xp: Any, name: str, position: dict[str, int], values: Sequence[Any], ans: Any) -> Any:
+    if name == "xp":
+        return xp
     if name in position:
         return values[position[name]]
     if name == "ans":
         return ans
     if op.outputs and name in op.outputs:
         return ans[op.outputs.index(name)]
+    f = residuals(op).get(name)
+    if f is not None:
+        return compute(op, name, xp, *saved_values(op, xp, f.takes[1:], values, ans))
     argument, _, what = name.rpartition("_")
     if what == "info":
         return _info(ans if argument == "ans" else ans[(op.outputs or ()).index(argument)])
@@ -270,7 +276,7 @@ def _metadata(value: Any, what: str) -> Any:
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
-    `save(v, ans, constant)` makes the saved values of the argument values `v` and the output; a Python scalar in place of
+    `save(v, ans, constant, host)` makes the saved values of the argument values `v` and the output; a Python scalar in place of
     an array that has a rule becomes `constant(scalar)`. `track(c, t)` picks the version cells, of those of the arguments,
     `c`, and of the outputs, `t`, that belong to saved arrays.
     """
@@ -281,7 +287,9 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         i = position.get(name, -1)
         if i < 0:
             saved.append(_saved_text(rule, name, position))
-            if source is not None:
+            if name in residuals(op):  # nobody else has it
+                cells.append("None")
+            elif source is not None:
                 cells.append("t[0]" if name == "ans" and op.outputs == () else "tuple(t)" if name == "ans" else f"t[{source[1]}]")
             continue
         ruled = op.roles[name] == "array" and (isinstance(op.vjp, Rule) or name in op.vjp)
@@ -289,8 +297,8 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if source is not None:
             cells.append(f"c[{i}]")
     cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
-    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info}
-    exec(f"def save(v, ans, constant): return ({''.join(f'{text}, ' for text in saved)})\n"
+    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info, "op": op, "residual": compute_while_recording}
+    exec(f"def save(v, ans, constant, host): return ({''.join(f'{text}, ' for text in saved)})\n"
          f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}", scope)
     return scope["save"], scope["track"]
 
@@ -301,6 +309,10 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
         return "ans"
     if op.outputs and name in op.outputs:
         return f"ans[{op.outputs.index(name)}]"
+    f = residuals(op).get(name)
+    if f is not None:
+        taken = [f"v[{position[n]}]" if n in position else _saved_text(rule, n, position) for n in f.takes[1:]]
+        return f"residual(op, {name!r}, host, {', '.join(taken)})"
     argument, _, what = name.rpartition("_")
     if what == "info":
         return "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
@@ -319,7 +331,7 @@ def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) 
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
-    found = rule.vjp(xp, g, *saved_values(op, rule.plan, values, ans))
+    found = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
     flat = iter((found,) if rule.single else found)
     return tuple(tuple(next(flat) if n else None for n in need) if isinstance(need, tuple) else next(flat) if need else None
                  for need in needs)
@@ -350,7 +362,7 @@ def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]
         tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
     given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
     position = positions(op)
-    return op.jvp.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in op.jvp.takes))
+    return op.jvp.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in op.jvp.takes))
 
 
 def _materialized_tangents(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]) -> list[Any]:
@@ -392,12 +404,12 @@ def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[
         if not callable(rule.fn):
             term = t if rule.fn == 1 else -t if rule.fn == -1 else xp.zeros_like(t) if rule.fn == 0 else t * rule.fn
         elif raw is not None and "g" not in rule.takes:
-            term = t * rule.fn(*(raw[0] if n == "xp" else _saved_value(op, n, position, raw[1], raw[2]) for n in rule.takes))
+            term = t * rule.fn(*(_saved_value(op, raw[0], n, position, raw[1], raw[2]) for n in rule.takes))
         else:
             given = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
                 given["g"] = xp.broadcast_to(t, ans.shape)
-            term = rule.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in rule.takes))
+            term = rule.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in rule.takes))
             if "g" not in rule.takes:
                 term = t * term
         total = term if total is None else total + term
