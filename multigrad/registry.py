@@ -17,6 +17,13 @@ array alive (`<array>_shape`, `<array>_dtype`, `<array>_device`, `<array>_order`
 "C", "F" or None; `<array>_scalar`: the Python scalar that was given in its place, else None), or a plain parameter. What no rule asks for is not
 kept for the backward pass. A jvp takes tangents instead: `t`, or `t_<parameter>` where there are several arrays.
 
+A cotangent of an output that was not used, and a tangent of an argument that does not move, are zeros, which are allocated only if the rule takes
+them. A rule that can do with less says `materialize=False` and gets None in their place.
+
+What rules need that is neither an argument nor an output, `residuals={"order": f}` names: f takes `xp` and then, by name, what a rule may take but
+for cotangents and tangents. It runs when the operation is recorded, and the array that it returns is kept if a rule takes that name. It must be of
+integers or booleans, such as the permutation of a sort: what depends on an argument differentiably would be a constant to second derivatives.
+
 **Batching** says how many examples are computed at once: "elementwise"; "axis" (one array, whose examples are reduced or arranged along
 `axis` or `axes`; None means all of them); "leading" (of one array, whose leading axes are a batch already); "form" (as its standard-only
 form does); or a rule, `rule(xp, ...)`, which takes by name what it needs: the arrays with the batch as their first axis, of length `size`, or
@@ -31,7 +38,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any
 
@@ -61,12 +68,15 @@ METADATA = ("shape", "dtype", "device", "order", "scalar")
 class Rule:
     """A derivative rule and the names it takes, in its own order. A number stands for a constant partial derivative.
 
-    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted.
+    `keep` narrows what a joint rule keeps, by the argument whose gradient is wanted. `materialize` says what it gets for the cotangent of an
+    output that was not used, and for the tangent of an argument that does not move: zeros, or None. `residuals` are those that it takes.
     """
 
     fn: Callable[..., Any] | complex
     takes: tuple[str, ...]
     keep: Mapping[str, tuple[str, ...]] | None = None
+    materialize: bool = True
+    residuals: Mapping[str, Rule] = field(default_factory=dict)
 
     @property
     def keeps(self) -> tuple[str, ...]:
@@ -111,11 +121,9 @@ class Op:
 
     def kept(self, argument: str) -> tuple[str, ...]:
         """The arrays that the gradient of an argument keeps alive until the backward pass: arguments and outputs, by name."""
-        if isinstance(self.vjp, Rule):
-            names = (self.vjp.keep or {}).get(argument, self.vjp.keeps)
-        else:
-            names = self.vjp[argument].keeps
-        return tuple(n for n in names if n in self.arrays or n == "ans" or n in (self.outputs or ()))
+        rule = self.vjp if isinstance(self.vjp, Rule) else self.vjp[argument]
+        names = (rule.keep or {}).get(argument, rule.keeps)
+        return tuple(n for n in names if n in self.arrays or n == "ans" or n in (self.outputs or ()) or n in rule.residuals)
 
     def __repr__(self) -> str:
         return f"<Op {self.name}{self.signature} {self.kind}>"
@@ -147,10 +155,13 @@ def elementwise(signature: str, /, *, doc: str = "", operator: str = "", forward
 
 
 def linear(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "", vjp: Any = None,
-           outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
+           outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None, materialize: bool = True,
            override: bool = False, **vjps: Any) -> Op:
-    """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents."""
-    return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp,
+    """Declare an operation that is jointly linear in all its array arguments that have a rule. Its jvp is itself, on the tangents.
+
+    With several outputs, `materialize=False` gives its rules None, not zeros, for the cotangent of an output that was not used.
+    """
+    return _declare("linear", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, materialize=materialize,
                     outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
 
 
@@ -163,13 +174,20 @@ def multilinear(signature: str, /, *, doc: str = "", operator: str = "", forward
 
 def define(signature: str, /, *, jvp: Any = None, vjp: Any = None, doc: str = "", operator: str = "", forward: Any = None,
            chapter: str = "", outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
-           override: bool = False, **vjps: Any) -> Op:
+           materialize: bool = True, residuals: Mapping[str, Any] | None = None, override: bool = False, **vjps: Any) -> Op:
     """Declare an operation whose vjp and jvp are written out.
 
     Either one vjp per array parameter, by keyword, or one joint `vjp(xp, g, ..., needs)` that returns the gradients of
     the array parameters in their order (None where not needed). `keep={parameter: names}` narrows what a joint rule keeps.
+
+    `materialize=False` gives the rules None, not zeros, for the cotangent of an output that was not used and for the tangent
+    of an argument that does not move: a rule of several outputs or arguments may then leave out what is zero.
+
+    `residuals={name: f(xp, ...)}` makes what rules may take besides arguments and outputs: arrays of integers or booleans, computed when
+    the operation is recorded.
     """
     return _declare("define", signature, doc=doc, operator=operator, forward=forward, chapter=chapter, vjp=vjp, jvp=jvp,
+                    materialize=materialize, residuals=residuals,
                     outputs=outputs, batching=batching, view=view, keep=keep, override=override, vjps=vjps)
 
 
@@ -192,12 +210,13 @@ def composite(signature: str, /, forward: Callable[..., Any], *, doc: str = "", 
 
 def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, override: bool, chapter: str, vjp: Any = None,
              jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
-             vjps: Mapping[str, Any] | None = None) -> Op:
+             materialize: bool = True, residuals: Mapping[str, Any] | None = None, vjps: Mapping[str, Any] | None = None) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
     name, signature, roles = parse(text)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
+    _check_outputs(name, outs, roles, materialize)
     known = OPS.get(name)
     if known is not None and not override:
         raise RegistrationError(f"operation {name!r} is declared by {module} but was already declared by {known.module}. "
@@ -212,13 +231,20 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         if argument not in arrays:
             raise RegistrationError(f"{name}: there is no array argument {argument!r} to write a rule for; it has {', '.join(arrays) or 'none'}. "
                                     "Parameters before the '/' are arrays; others need an annotation, as in 'x: array'.")
+    more = {n: _rule(name, n, fn, roles, outs, residual=True) for n, fn in (residuals or {}).items()}
+    _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
+
+    def rule(what: str, fn: Any, **how: Any) -> Rule:
+        found = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
+        return replace(found, materialize=materialize, residuals={n: r for n, r in more.items() if n in found.takes})
+
     rules: Any
     if vjp is not None:
-        rules = replace(_rule(name, "vjp", vjp, roles, outs, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
+        rules = replace(rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
     else:
-        rules = {a: _rule(name, a, fn, roles, outs, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
+        rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
     op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
-            vjp=rules, jvp=None if jvp is None else _rule(name, "jvp", jvp, roles, outs, tangents=True),
+            vjp=rules, jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op
@@ -267,6 +293,16 @@ def _check_name(name: str) -> None:
 
 _RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                        "float32", "float64", "complex64", "complex128"))
+
+
+def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool) -> None:
+    """A rule takes arguments, outputs and residuals by name, so no name may stand for two of them."""
+    for i, output in enumerate(outputs or ()):
+        if output in roles or output in RESERVED or output in (outputs or ())[:i]:
+            raise RegistrationError(f"{name}: an output or residual cannot be called {output!r}: a parameter, another output or a word of rules has "
+                                    "that name.")
+    if not isinstance(materialize, bool):
+        raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
 
 
 def _check_forward(name: str, forward: Any) -> None:
@@ -339,10 +375,10 @@ def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, s
 
 
 def _rule(op: str, what: str, fn: Any, roles: Mapping[str, str], outputs: tuple[str, ...] | None, *,
-          partial: bool = False, joint: bool = False, tangents: bool = False) -> Rule:
-    """Read what a rule keeps from the names of its parameters; an unknown name fails here, at registration."""
+          partial: bool = False, joint: bool = False, tangents: bool = False, residual: bool = False, more: tuple[str, ...] = ()) -> Rule:
+    """Read what a rule keeps from the names of its parameters; an unknown name fails here, at registration. `more`: names of residuals."""
     if isinstance(fn, (int, float, complex)) and not isinstance(fn, bool):
-        if joint or tangents or outputs != ():
+        if joint or tangents or residual or outputs != ():
             raise RegistrationError(f"{op}: the rule {what!r} must be a function, not the number {fn!r}.")
         return Rule(fn, ())
     if not callable(fn):
@@ -355,15 +391,16 @@ def _rule(op: str, what: str, fn: Any, roles: Mapping[str, str], outputs: tuple[
     if takes[:1] != ("xp",):
         raise RegistrationError(f"{op}: the rule {what!r} must take xp first, then the names it needs; it takes {', '.join(takes) or 'nothing'}.")
     arrays = [p for p, role in roles.items() if role != "plain"]
-    known = {"xp", "ans", *roles, *(outputs or ())} | {f"{a}_{m}" for a in arrays for m in METADATA}
+    known = {"xp", "ans", *roles, *(outputs or ()), *more} | {f"{a}_{m}" for a in arrays for m in METADATA}
     cotangents = {f"g_{o}" for o in outputs} if outputs else {"g"}
-    known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | ({"needs"} if joint or "arrays" in roles.values() else set())
+    if not residual:
+        known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | ({"needs"} if joint or "arrays" in roles.values() else set())
     unknown = [n for n in takes if n not in known]
     if unknown:
         raise RegistrationError(f"{op}: the rule {what!r} asks for {unknown[0]!r}, which is none of {', '.join(sorted(known))}.")
-    if not partial and not tangents and not cotangents & set(takes):
+    if not partial and not tangents and not residual and not cotangents & set(takes):
         raise RegistrationError(f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}.")
     if getattr(fn, "__name__", "") == "<lambda>":
-        fn.__name__ = f"{op}_{what}" if tangents or joint else f"{op}_{what}_{'partial' if partial else 'vjp'}"
+        fn.__name__ = f"{op}_{what}" if tangents or joint or residual else f"{op}_{what}_{'partial' if partial else 'vjp'}"
         fn.__qualname__ = fn.__name__
     return Rule(fn, takes)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import multigrad as mg
+from multigrad import registry
 from multigrad.errors import BackendError
 
 BACKENDS = ("numpy", "strict", "jax")
@@ -35,6 +36,20 @@ def backend(request: pytest.FixtureRequest) -> str:
 def xp(backend: str) -> Any:
     """The differentiable namespace of each backend."""
     return mg.namespace(backend)
+
+
+@pytest.fixture
+def operations() -> Iterator[dict[str, registry.Op]]:
+    """The table of operations, as it was before once the test is over."""
+    mg.zeros(1)
+    before = dict(registry.OPS)
+    yield registry.OPS
+    for name in set(registry.OPS) ^ set(before) | {n for n in before if registry.OPS.get(n) is not before[n]}:
+        registry.OPS.pop(name, None)
+        if name in before:
+            registry.OPS[name] = before[name]
+            for listener in registry._listeners:
+                listener(before[name])
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ def declared() -> Iterator[Callable[..., Any]]:
     yield lambda how, *args, **kwargs: getattr(registry, how)(*args, **kwargs)
     registry.OPS.clear()
     registry.OPS.update(before)
-    problem.problem_of.cache_clear()
+    problem._forget(before["sin"])
 
 
 BATCHES = (batches.vmap, batches.vmap_each, batches.vmap_vjp, batches.vmap_pullback, batches.vmap_jvp, batches.nested)
@@ -149,6 +149,103 @@ def test_a_wrong_conversion(kernel: str, wrong: Any, message: str) -> None:
     target.host = SimpleNamespace(backend=replace(backend, kernels={**backend.kernels, kernel: wrong}))
     with pytest.raises(AssertionError, match=message):
         kernels.CHECKS[kernel](target)
+
+
+def writing(place: str) -> dict[str, Any]:
+    """The rules of a cube, of which one writes into what it is given."""
+    def vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
+        slope = 3 * x * x
+        if place == "cotangent":
+            g *= slope
+            return g
+        if place == "argument":
+            x *= 0
+        if place == "output":
+            ans += 1
+        return g * slope
+
+    def jvp(xp: Any, t: Any, x: Any, ans: Any) -> Any:
+        slope = 3 * x * x
+        if place == "tangent":
+            t *= slope
+            return t
+        if place == "moved argument":
+            x *= 0
+        if place == "moved output":
+            ans += 1
+        return t * slope
+
+    return {"forward": cube, "x": vjp, "jvp": jvp}
+
+
+@pytest.mark.parametrize("place, check, message", [
+    ("cotangent", checks.vjp, "the cotangent of ans was changed while the vjp ran.* A rule must not write into what it is given: write `g = g"),
+    ("argument", checks.vjp, "the argument x was changed while the vjp ran|an argument was changed"),
+    ("output", checks.vjp, "the output ans was changed while the vjp ran"), ("tangent", checks.jvp, "a tangent was changed while the jvp ran"),
+    ("moved argument", checks.jvp, "an argument was changed while the jvp ran"),
+    ("moved output", checks.jvp, "an output was changed while the jvp ran"),
+])
+def test_a_rule_that_writes_into_what_it_is_given(declared: Any, place: str, check: Any, message: str) -> None:
+    check(case(declared("define", "suite.pure(x, /)", **writing(""))))
+    with pytest.raises(AssertionError, match=message):
+        check(case(declared("define", "suite.writes(x, /)", **writing(place))))
+
+
+def test_a_rule_that_writes_in_recorded_passes_only(declared: Any) -> None:
+    def vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
+        if hasattr(ans, "detach"):  # a Tensor, on the memory of the user's result
+            ans.detach()[...] = 0
+        return g * 3 * x * x
+
+    wrong = declared("define", "suite.writes(x, /)", forward=cube, x=vjp, jvp=lambda xp, t, x: t * 3 * x * x)
+    with pytest.raises(AssertionError, match="the output ans was changed while the vjp, in a pass that is recorded, ran"):
+        checks.vjp(case(wrong))
+
+
+def test_a_rule_that_writes_into_a_cotangent_of_several(declared: Any) -> None:
+    def vjp(xp: Any, g_low: Any, g_high: Any) -> Any:
+        g_high += g_low
+        return 2 * g_high
+
+    wrong = declared("define", "suite.two(x, /)", outputs=("low", "high"), forward=lambda xp, x: (2 * x, 2 * x), x=vjp,
+                     jvp=lambda xp, t: (2 * t, 2 * t))
+    with pytest.raises(AssertionError, match="the cotangent of high was changed"):
+        checks.vjp(case(wrong))
+
+
+def test_a_rule_that_needs_all_of_its_outputs_to_be_used(declared: Any) -> None:
+    rules: dict[str, Any] = {"outputs": ("double", "triple"), "forward": lambda xp, x: (2 * x, 3 * x), "jvp": lambda xp, t: (2 * t, 3 * t),
+                             "x": lambda xp, g_double, g_triple: 2 * g_double + 3 * g_triple}
+    right = declared("define", "suite.zeros(x, /)", **rules)
+    assert dict(cells._checks(discovery.get("numpy"), right, SAMPLE))["each_output"] is checks.each_output
+    checks.vjp(case(right))
+    checks.each_output(case(right))
+    wrong = declared("define", "suite.none(x, /)", materialize=False, **rules)
+    checks.vjp(case(wrong))
+    with pytest.raises(TypeError, match="NoneType"):
+        checks.each_output(case(wrong))
+    rules["x"] = lambda xp, g_double, g_triple: 3 * g_triple if g_double is None else 2 * g_double + (g_double if g_triple is None else 3 * g_triple)
+    wrong = declared("define", "suite.mixed(x, /)", materialize=False, **rules)
+    checks.vjp(case(wrong))
+    with pytest.raises(AssertionError, match="gradient of output 0 alone"):
+        checks.each_output(case(wrong))
+
+
+def softmax(x: Any, /, *, axis: int | None = None) -> Any:
+    """SciPy's, whose default is another than the one that is declared below."""
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+@pytest.mark.parametrize("forward", [{"numpy": softmax}, {"numpy": lambda x, axis: softmax(x, axis=axis)}, lambda xp, x, axis: softmax(x, axis=axis)])
+def test_a_default_of_the_declaration(declared: Any, forward: Any) -> None:
+    def rule(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
+        return ans * (t - xp.sum(t * ans, axis=axis, keepdims=True))
+
+    right = declared("define", "suite.softmax(x, /, *, axis=-1)", forward=forward, x=lambda xp, g, ans, axis: rule(xp, g, ans, axis), jvp=rule,
+                     batching="axis")
+    for check in (checks.forward, checks.vjp, checks.jvp, checks.dual, checks.second, *BATCHES):
+        check(case(right))
 
 
 def test_a_dtype_that_is_not_the_standards() -> None:

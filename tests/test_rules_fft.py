@@ -135,7 +135,7 @@ def test_single_precision_stays(name: str) -> None:
     ans = rules._call_raw(op, NUMPY, values)
     assert ans.dtype in (np.complex64, np.float32)
     plan = rules.pullback(op, (True,), ans.dtype.kind == "c", False)
-    g = plan.vjp(NUMPY, np.ones_like(ans), *rules.saved_values(op, plan.plan, values, ans))
+    g = plan.vjp(NUMPY, np.ones_like(ans), *rules.saved_values(op, NUMPY, plan.plan, values, ans))
     assert g.dtype == x.dtype
     narrow = linearized(strict_raw(), f"fft.{name}", (x,), {}, strict_raw().asarray)[:3]
     assert {part.dtype for found in narrow for part in (found if isinstance(found, tuple) else (found,))} <= {ans.dtype, x.dtype}

@@ -21,6 +21,7 @@ from multigrad.registry import OPS, Op
 
 from . import batches, checks, kernels
 from .problem import Problem, is_floating
+from .rule_calls import several
 from .sample import Kink, Sample, leaves
 from .samples import samples_of
 from .target import Target
@@ -136,6 +137,8 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
         known = {"conversion": checks.conversion}
     elif _differentiable(op, sample):
         known["vjp"] = checks.vjp
+        if several(Problem.of(op, sample)):
+            known["each_output"] = checks.each_output
         if op.kind != "composite":
             known["jvp"] = checks.jvp
         known["dual"] = checks.dual

@@ -16,6 +16,7 @@ from multigrad.registry import Op
 
 from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
 from .problem import Problem, along, bare, floating_of, inner, is_floating, problem_of, raw_gradients, tensors_of, widened
+from .rule_calls import Given, assert_each_output, assert_nothing_written
 from .sample import Kink, Sample, leaves
 from .target import Target, call
 
@@ -138,7 +139,7 @@ def _assert_unchanged(target: Target, raws: Sequence[tuple[Any, Any]]) -> None:
 
 
 def vjp(case: Case) -> None:
-    """The gradients are those of finite differences, and those that NumPy gives in float64; no argument changes."""
+    """The gradients are those of finite differences, and those that NumPy gives in float64; nothing that the rule is given changes."""
     target, _, sample = case
     problem = case.problem
     raws = [target.raw(x) for x in problem.leaves()]
@@ -150,6 +151,14 @@ def vjp(case: Case) -> None:
         assert_close(target.numpy(g), wide.difference_gradients[i], f"{what}, finite differences", DIFFERENCE, sample.tolerance, _narrowest(problem))
         assert_close(target.numpy(g), wide.numpy_gradients[i], f"{what}, NumPy", factor=sample.tolerance, precision=_narrowest(problem))
     _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
+    with np.errstate(all="ignore"):
+        assert_nothing_written(target, problem)
+
+
+def each_output(case: Case) -> None:
+    """Each output may be the only one that is used: the gradients are those of finite differences."""
+    with np.errstate(all="ignore"):
+        assert_each_output(case.target, case.problem, case.sample.tolerance, _narrowest(case.problem))
 
 
 def _name(problem: Problem, i: int) -> str:
@@ -165,16 +174,19 @@ def _narrowest(problem: Problem) -> str:
 
 
 def jvp(case: Case) -> None:
-    """The tangents are those of finite differences, and the adjoint of the gradients under the real inner product."""
+    """The tangents are those of finite differences, and the adjoint of the gradients under the real inner product; nothing given changes."""
     target, op, sample = case
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
+    given = Given(target)
     with np.errstate(all="ignore"):
         ans = call(op, target.raw_function(op), values)
         ans = ans if op.outputs == () else tuple(ans)
         if op.kind == "elementwise":
             values = [_as_array(target, v, ans) if role == "array" else v for role, v in zip(op.roles.values(), values, strict=True)]
-        moved = rules.jvp(op, target.xp, values, _tangents(target, problem), ans)
+        tangents = given.note("a tangent", _tangents(target, problem))
+        moved = rules.jvp(op, target.xp, given.note("an argument", values), tangents, given.note("an output", ans))
+    given.assert_unchanged("jvp")
     outs = [(m, y) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True) if y.dtype in _floating(target)]
     for i, (m, y) in enumerate(outs):
         assert m is not None, f"the tangent of output {i} is missing"

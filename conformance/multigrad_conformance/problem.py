@@ -17,7 +17,7 @@ import multigrad as mg
 from multigrad.backends.raw import RawNamespace
 from multigrad.backends.spec import Backend
 from multigrad.engine.rules import array_index
-from multigrad.registry import OPS, Op, Rule
+from multigrad.registry import OPS, Op, Rule, on_declaration
 
 from .sample import OWN_DEVICE, DType, Sample, is_array, mapped
 from .target import Target, call
@@ -133,10 +133,17 @@ class Problem:
     @cached_property
     def difference_gradients(self) -> list[Any]:
         """The gradient of Re<cotangents, outputs> by each leaf, element by element. dL/da + i dL/db for z = a + ib."""
+        return self._difference_gradients(slice(None))
+
+    def gradients_of_output(self, i: int) -> list[Any]:
+        """The same of one output alone."""
+        return self._difference_gradients(slice(i, i + 1))
+
+    def _difference_gradients(self, part: slice) -> list[Any]:
         leaves = self.leaves()
 
         def loss(k: int, x: Any) -> float:
-            return inner(self.cotangents, self.results([*leaves[:k], x, *leaves[k + 1:]]))
+            return inner(self.cotangents[part], self.results([*leaves[:k], x, *leaves[k + 1:]])[part])
 
         return [_gradient(partial(loss, k), leaf) for k, leaf in enumerate(leaves)]
 
@@ -177,9 +184,8 @@ def positional(op: Op, values: Sequence[Any]) -> list[Any]:
 
 
 def named(op: Op, values: Sequence[Any]) -> dict[str, Any]:
-    """The arguments that it passes by name: those that are not left at their defaults."""
-    return {p.name: mapped(_numpy_value, v) for p, v in zip(op.signature.parameters.values(), values, strict=True)
-            if p.kind is p.KEYWORD_ONLY and not (v is p.default or (type(v) is type(p.default) and not is_array(v) and v == p.default))}
+    """The arguments that it passes by name, declared defaults too: NumPy's function, or a stranger's, may have others."""
+    return {p.name: mapped(_numpy_value, v) for p, v in zip(op.signature.parameters.values(), values, strict=True) if p.kind is p.KEYWORD_ONLY}
 
 
 def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
@@ -271,3 +277,12 @@ def problem_of(name: str, sample: Sample, single: bool, has_long: bool) -> Probl
     caster = Target.__new__(Target)
     caster.single, caster.has_long = single, has_long
     return Problem.of(OPS[name], sample, caster.cast)
+
+
+def _forget(op: Op) -> None:
+    """Drop what was computed of operations, after one was declared: it may replace another."""
+    problem_of.cache_clear()
+    bare.cache_clear()
+
+
+on_declaration(_forget)

@@ -15,7 +15,8 @@ NOTHING = {"add", "subtract", "negative", "positive", "sum", "mean", "cumulative
            "real", "imag", "conj", "tile", "moveaxis", "matrix_transpose", "astype", "meshgrid", "broadcast_arrays", "linspace", "full"}
 STATED = {**{("divide", a): allowed for a, allowed in (("x1", {"x2"}), ("x2", {"x1", "x2"}))},
           **{(name, a): {"condition"} for name in ("where",) for a in ("x1", "x2")},
-          ("remainder", "x1"): set(), ("take", "x"): {"indices"}, ("take_along_axis", "x"): {"indices"}}
+          ("remainder", "x1"): set(), ("take", "x"): {"indices"}, ("take_along_axis", "x"): {"indices"},
+          ("sort", "x"): {"order"}}
 
 
 def allowed(op: Op, argument: str) -> set[str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from operator import is_
 from typing import Any
@@ -288,7 +289,7 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     node.rule = rule
     node.host = elem.host
     save, track = recorder(rule)
-    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first))
+    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first), elem.host)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
     node.next = flat[0] if rule.single else tuple(flat)
@@ -304,9 +305,11 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
 @cache
 def backend_rules(op: Op, host: Host) -> Any:
     """The rules of `op` with those that the backend gives itself."""
-    given = host.backend.rules[op.name]
-    return _Frozen({**dict(op.vjp if not isinstance(op.vjp, registry.Rule) else {}),
-                    **{a: registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise") for a, fn in given.items()}})
+    known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)
+    materialize = all(rule.materialize for rule in known.values())
+    own = {a: replace(registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"), materialize=materialize)
+           for a, fn in host.backend.rules[op.name].items()}
+    return _Frozen(known | own)
 
 
 class _Frozen(dict[str, Any]):

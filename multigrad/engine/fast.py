@@ -17,6 +17,7 @@ from . import grad_mode, profiling
 from .dispatch import general, operate
 from .element import Element
 from .graph import Node, tick
+from .residuals import residuals
 from .rules import Needs, Pullback, pullback, raw_function
 from .tensor import Tensor, View
 
@@ -127,6 +128,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
         "_general": operate if operator else general, "_recording": grad_mode.recording,
     }
+    scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
     exec(compile(text, f"<multigrad {op.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["function"]
@@ -373,6 +375,9 @@ def _saved_text(op: Op, name: str, local: dict[str, str], scalar: str) -> str:
         return local.get(name, name)
     if name == "ans":
         return "_y"
+    f = residuals(op).get(name)
+    if f is not None:
+        return f"_residual_{name}(_p.xp, {', '.join(_saved_text(op, n, local, scalar) for n in f.takes[1:])})"
     argument, _, what = name.rpartition("_")
     assert what in METADATA, name
     if what == "scalar":
@@ -386,7 +391,7 @@ def _saved_text(op: Op, name: str, local: dict[str, str], scalar: str) -> str:
 def _cell_text(op: Op, name: str, scalar: str) -> str:
     if name == "ans":
         return "_c"
-    return "()" if name == scalar else f"{name}._cell"
+    return "()" if name == scalar or name in residuals(op) else f"{name}._cell"
 
 
 def _call(op: Op, local: dict[str, str]) -> str:

@@ -6,7 +6,7 @@ complex, summing a gradient back to a broadcast argument's shape, the real part 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NoReturn
@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 from ..errors import GradientError, MissingRuleError
 from ..registry import METADATA, Op, Rule, signature_text
 from .element import SCALARS, Host, host_of
-from .graph import expose
+from .graph import OutputInfo, expose
 from .level import Layer
+from .residuals import compute, compute_while_recording, residuals
 
 Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
@@ -108,8 +109,15 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
     number = iter(range(10**9))
     inputs = {a: tuple(("in", next(number) if n else None) for n in need) if isinstance(need, tuple) else ("in", next(number) if need else None)
               for a, need in zip(op.arrays, needs, strict=True)}
-    outputs = {o: ("out", i) for i, o in enumerate(op.outputs or ())} | {"ans": ("out", 0)}
+    outputs = {o: ("out", i) for i, o in enumerate(op.outputs or ())} | {"ans": ("out", 0)} | dict.fromkeys(residuals(op), ("in", None))
     return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+
+
+def materialized(xp: Any, g: Any, info: Any) -> Any:
+    """A cotangent, or a tuple of them, with zeros like the output where that was not used. `info`: an OutputInfo, or a tuple of these."""
+    if type(info) is tuple:
+        return tuple(materialized(xp, part, of) for part, of in zip(g, info, strict=True))
+    return xp.zeros(tuple(info.shape), dtype=info.dtype, device=info.device) if g is None and info is not None else g
 
 
 class _Source:
@@ -117,8 +125,9 @@ class _Source:
 
     def __init__(self) -> None:
         self.plan: list[str] = []
-        self.scope: dict[str, Any] = {"_conform": conform_gradient}
+        self.scope: dict[str, Any] = {"_conform": conform_gradient, "_materialized": materialized}
         self.head: list[str] = []
+        self.cotangents: dict[str, str] = {}
 
     def use(self, *names: str) -> None:
         self.plan += [n for n in names if n not in self.plan]
@@ -127,6 +136,15 @@ class _Source:
         key = f"_r{len(self.scope)}"
         self.scope[key] = value
         return key
+
+    def cotangent(self, text: str, info: str) -> str:
+        """The variable that holds a cotangent, or the tuple of them, with zeros where an output was not used."""
+        self.use(info)
+        found = self.cotangents.get(info)
+        if found is None:
+            found = self.cotangents[info] = self.name(None)
+            self.head.append(f"{found} = _materialized(xp, {text}, {info})")
+        return found
 
 
 def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
@@ -169,6 +187,10 @@ def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tupl
 
 def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
     cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
+    if rule.materialize:
+        cotangents = {n: source.cotangent(text, f"{n[2:]}_info") for n, text in cotangents.items() if n in rule.takes}
+        if op.outputs is None and "g" in rule.takes:
+            cotangents["g"] = source.cotangent("g", "ans_info")
     arguments = [cotangents.get(n) or (needs if n == "needs" else n if n in ("xp", "g") or kept is None or n in kept else "None")
                  for n in rule.takes]
     return f"{source.name(rule.fn)}({', '.join(arguments)})"
@@ -206,25 +228,39 @@ def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
     return raise_missing
 
 
-def saved_values(op: Op, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
-    """Pick what `plan` names from the argument values and the output."""
+def saved_values(op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any) -> tuple[Any, ...]:
+    """Pick what `plan` names from the argument values and the output; compute the residuals."""
     position = positions(op)
-    return tuple(_saved_value(op, name, position, values, ans) for name in plan)
+    return tuple(_saved_value(op, xp, name, position, values, ans) for name in plan)
 
 
-def _saved_value(op: Op, name: str, position: dict[str, int], values: Sequence[Any], ans: Any) -> Any:
+def _saved_value(op: Op, xp: Any, name: str, position: dict[str, int], values: Sequence[Any], ans: Any) -> Any:
+    if name == "xp":
+        return xp
     if name in position:
         return values[position[name]]
     if name == "ans":
         return ans
     if op.outputs and name in op.outputs:
         return ans[op.outputs.index(name)]
+    f = residuals(op).get(name)
+    if f is not None:
+        return compute(op, name, xp, *saved_values(op, xp, f.takes[1:], values, ans))
     argument, _, what = name.rpartition("_")
+    if what == "info":
+        return _info(ans if argument == "ans" else ans[(op.outputs or ()).index(argument)])
     assert what in METADATA, name
     value = values[position[argument]]
     if op.roles[argument] == "arrays":
         return tuple(_metadata(v, what) for v in value)
     return _metadata(value, what)
+
+
+def _info(value: Any) -> Any:
+    """What an output is like, as `materialized` wants it; of all outputs, a tuple."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_info, value))
+    return OutputInfo(value.shape, value.dtype, _metadata(value, "device")) if hasattr(value, "dtype") else None
 
 
 def _metadata(value: Any, what: str) -> Any:
@@ -240,7 +276,7 @@ def _metadata(value: Any, what: str) -> Any:
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
-    `save(v, ans, constant)` makes the saved values of the argument values `v` and the output; a Python scalar in place of
+    `save(v, ans, constant, host)` makes the saved values of the argument values `v` and the output; a Python scalar in place of
     an array that has a rule becomes `constant(scalar)`. `track(c, t)` picks the version cells, of those of the arguments,
     `c`, and of the outputs, `t`, that belong to saved arrays.
     """
@@ -251,7 +287,9 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         i = position.get(name, -1)
         if i < 0:
             saved.append(_saved_text(rule, name, position))
-            if source is not None:
+            if name in residuals(op):  # nobody else has it
+                cells.append("None")
+            elif source is not None:
                 cells.append("t[0]" if name == "ans" and op.outputs == () else "tuple(t)" if name == "ans" else f"t[{source[1]}]")
             continue
         ruled = op.roles[name] == "array" and (isinstance(op.vjp, Rule) or name in op.vjp)
@@ -259,8 +297,8 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if source is not None:
             cells.append(f"c[{i}]")
     cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
-    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata}
-    exec(f"def save(v, ans, constant): return ({''.join(f'{text}, ' for text in saved)})\n"
+    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info, "op": op, "residual": compute_while_recording}
+    exec(f"def save(v, ans, constant, host): return ({''.join(f'{text}, ' for text in saved)})\n"
          f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}", scope)
     return scope["save"], scope["track"]
 
@@ -271,7 +309,13 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
         return "ans"
     if op.outputs and name in op.outputs:
         return f"ans[{op.outputs.index(name)}]"
+    f = residuals(op).get(name)
+    if f is not None:
+        taken = [f"v[{position[n]}]" if n in position else _saved_text(rule, n, position) for n in f.takes[1:]]
+        return f"residual(op, {name!r}, host, {', '.join(taken)})"
     argument, _, what = name.rpartition("_")
+    if what == "info":
+        return "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
     i = position[argument]
     if op.roles[argument] == "arrays":
         return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
@@ -287,7 +331,7 @@ def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) 
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
-    found = rule.vjp(xp, g, *saved_values(op, rule.plan, values, ans))
+    found = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
     flat = iter((found,) if rule.single else found)
     return tuple(tuple(next(flat) if n else None for n in need) if isinstance(need, tuple) else next(flat) if need else None
                  for need in needs)
@@ -314,9 +358,37 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
 
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
     assert op.jvp is not None and callable(op.jvp.fn)
+    if op.jvp.materialize:
+        tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
     given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {"t": tangents[0], "xp": xp}
     position = positions(op)
-    return op.jvp.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in op.jvp.takes))
+    return op.jvp.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in op.jvp.takes))
+
+
+def _materialized_tangents(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]) -> list[Any]:
+    """Tangents, with zeros like the argument where it does not move, as far as the rule takes them."""
+    dtype = next(t.dtype for t in _leaves(tangents) if t is not None)  # of what is not floating, that of another tangent
+
+    def zero(value: Any) -> Any:
+        if not hasattr(value, "dtype"):
+            return _zero(xp, value)
+        return xp.zeros_like(value, dtype=value.dtype if xp.isdtype(value.dtype, ("real floating", "complex floating")) else dtype)
+
+    found = list(tangents)
+    for i, argument in enumerate(op.arrays):
+        value, t = values[array_index(op)[argument]], tangents[i]
+        if f"t_{argument}" not in takes and (i or "t" not in takes):
+            continue
+        if op.roles[argument] == "arrays":
+            found[i] = tuple(zero(v) if u is None else u for v, u in zip(value, t or (None,) * len(value), strict=True))
+        elif t is None:
+            found[i] = zero(value)
+    return found
+
+
+def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
+    for t in tangents:
+        yield from t if isinstance(t, tuple) else (t,)
 
 
 def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: tuple[Any, Sequence[Any], Any] | None) -> Any:
@@ -332,12 +404,12 @@ def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[
         if not callable(rule.fn):
             term = t if rule.fn == 1 else -t if rule.fn == -1 else xp.zeros_like(t) if rule.fn == 0 else t * rule.fn
         elif raw is not None and "g" not in rule.takes:
-            term = t * rule.fn(*(raw[0] if n == "xp" else _saved_value(op, n, position, raw[1], raw[2]) for n in rule.takes))
+            term = t * rule.fn(*(_saved_value(op, raw[0], n, position, raw[1], raw[2]) for n in rule.takes))
         else:
             given = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
                 given["g"] = xp.broadcast_to(t, ans.shape)
-            term = rule.fn(*(given[n] if n in given else _saved_value(op, n, position, values, ans) for n in rule.takes))
+            term = rule.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in rule.takes))
             if "g" not in rule.takes:
                 term = t * term
         total = term if total is None else total + term

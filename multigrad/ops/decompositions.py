@@ -152,5 +152,6 @@ def qr_jvp(xp: Any, t: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
     return b - Q @ upper, upper @ R
 
 
-define("linalg.qr(x, /, *, mode='reduced')", batching="leading", outputs=("Q", "R"), x=qr_vjp, jvp=qr_jvp, chapter="linalg",
+define("linalg.qr(x, /, *, mode='reduced')", batching="leading", outputs=("Q", "R"), materialize=False,
+       x=qr_vjp, jvp=qr_jvp, chapter="linalg",
        doc="Orthonormal columns Q and an upper triangle R with Q R = x. Of mode='complete' with more rows than columns there is no gradient.")

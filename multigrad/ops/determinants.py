@@ -75,7 +75,7 @@ define("linalg.det(x, /)", batching="leading",
        doc="The determinant of each square matrix. The first two derivatives are exact at singular matrices, too; the third, of more than "
            "3 by 3, is refused there.")
 define("linalg.slogdet(x, /)", batching="leading",
-       chapter="linalg", outputs=("sign", "logabsdet"), forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
+       chapter="linalg", outputs=("sign", "logabsdet"), materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
        doc="The sign (of a complex one, the phase) of the determinant and the logarithm of its modulus. A singular matrix has no gradient.")
 
 # ----- the adjugate -----
@@ -174,7 +174,7 @@ def adjugate_tangent_jvp(xp: Any, t_x: Any, t_dx: Any, x: Any, dx: Any) -> Any:
 define("adjugate(x, /)", batching="leading", forward=adjugate, chapter="kernels",
        doc="The adjugate of each square matrix, det(x) inv(x): the derivative of its determinant.",
        x=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))), jvp=lambda xp, t, x: xp.adjugate_tangent(x, t))
-define("adjugate_tangent(x, dx, /)", batching=batching_linalg.adjugate_tangent,
+define("adjugate_tangent(x, dx, /)", materialize=False, batching=batching_linalg.adjugate_tangent,
        forward=adjugate_tangent, chapter="kernels", doc="The derivative of the adjugate of x along dx.",
        x=lambda xp, g, x, dx: adjoint(xp, _second_tangent(xp, x, dx, adjoint(xp, g))),
        dx=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))), jvp=adjugate_tangent_jvp)

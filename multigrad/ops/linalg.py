@@ -123,7 +123,7 @@ def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
     return -(xh @ g @ xh)
 
 
-define("linalg.solve(x1, x2, /)", batching=batching_linalg.solve, vjp=solve_vjp, jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
+define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp, jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
        doc="The solution of x1 @ ans = x2 for each square matrix x1. x2 is a vector if it has one dimension, else a stack of matrices.")
 define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp, jvp=lambda xp, t, ans: -(ans @ t @ ans),
        doc="The inverse of each square matrix.")

@@ -35,7 +35,8 @@ def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
     return xp.reshape(xp.sum(g, axis=axes, dtype=g.dtype), x_shape) if axes else g
 
 
-linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True, doc="Broadcast arrays against each other.",
+linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True, materialize=False,
+       doc="Broadcast arrays against each other.",
        arrays=lambda xp, g: list(g))
 linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True, doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
 linear("reshape(x, /, shape, *, copy=None)", view="layout", batching=batching.reshape,
@@ -112,7 +113,8 @@ linear("concat(arrays: arrays, /, *, axis=0)", doc="Join arrays along an axis; w
        arrays=concat_vjp)
 linear("stack(arrays: arrays, /, *, axis=0)", batching=batching.stack, doc="Join arrays along a new axis.",
        arrays=lambda xp, g, axis, needs: [part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)])
-linear("unstack(x, /, *, axis=0)", outputs=None, view=True, batching="axis", doc="Split an array into its parts along an axis.", x=unstack_vjp,
+linear("unstack(x, /, *, axis=0)", outputs=None, view=True, batching="axis", materialize=False,
+       doc="Split an array into its parts along an axis.", x=unstack_vjp,
        forward={"*": lambda xp, x, axis: tuple(x[(slice(None),) * (axis % len(x.shape)) + (i, ...)] for i in range(x.shape[axis]))})
 
 # ----- Repeating -----
@@ -182,5 +184,6 @@ linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward=
        doc="Repeat each element, as often as `repeats` (a number, or one for each) says.",
        x=repeat_vjp)
 linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile}, doc="Repeat the array as a whole along its axes.", x=tile_vjp)
-linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
+linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid, materialize=False,
+       doc="The coordinate arrays of the grid spanned by 1-d arrays.",
        arrays=meshgrid_vjp)

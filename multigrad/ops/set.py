@@ -15,7 +15,7 @@ def unique_all_vjp(xp: Any, g_values: Any, indices: Any, x_shape: tuple[int, ...
 
 
 define("unique_all(x, /)", batching=batching.refused
-       ("unique_all", "Sort, and compare neighbours."), outputs=("values", "indices", "inverse_indices", "counts"),
+       ("unique_all", "Sort, and compare neighbours."), outputs=("values", "indices", "inverse_indices", "counts"), materialize=False,
        doc="The distinct elements, with the index of each, the way back to x, and how often each occurs.",
        x=unique_all_vjp,
        jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None))

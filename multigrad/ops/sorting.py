@@ -10,15 +10,15 @@ from ..registry import define, nondifferentiable
 # elements gets which gradient is then defined.
 
 
-def sort_vjp(xp: Any, g: Any, x: Any, axis: Any, descending: Any) -> Any:
-    order = xp.argsort(x, axis=axis, descending=descending, stable=True)
-    return xp.take_along_axis(g, xp.argsort(order, axis=axis), axis=axis)
+# It is found when the sort is recorded, not again in the backward pass: what was sorted may be written to before that, as in PyTorch.
 
 
-def sort_jvp(xp: Any, t: Any, x: Any, axis: Any, descending: Any) -> Any:
-    return xp.take_along_axis(t, xp.argsort(x, axis=axis, descending=descending, stable=True), axis=axis)
+def order(xp: Any, x: Any, axis: Any, descending: Any) -> Any:
+    return xp.argsort(x, axis=axis, descending=descending, stable=True)
 
 
 nondifferentiable("argsort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", doc="The indices that sort an array along an axis.")
-define("sort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", x=sort_vjp, jvp=sort_jvp,
+define("sort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis", residuals={"order": order},
+       x=lambda xp, g, order, axis: xp.take_along_axis(g, xp.argsort(order, axis=axis), axis=axis),
+       jvp=lambda xp, t, order, axis: xp.take_along_axis(t, order, axis=axis),
        doc="The elements sorted along an axis. The gradient follows the stable permutation.")

@@ -94,7 +94,8 @@ def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     return xp.real(xp.vecdot(v, tv, axis=-2)), v @ (inverse_gaps(xp, eigenvalues) * (adjoint(xp, v) @ tv))
 
 
-define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
+define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), materialize=False,
+       x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
        doc="The eigenvalues, ascending, and the eigenvectors of a Hermitian matrix. The gradient of vectors is nan where values are repeated.")
 
 # The gradient of the values needs the vectors: they are computed when it is asked for, so that the values alone cost what they cost.
@@ -133,7 +134,8 @@ def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     return xp.linalg.diagonal(inner), moved - v * xp.real(xp.vecdot(v, moved, axis=-2))[..., None, :]
 
 
-define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), x=eig_vjp, jvp=eig_jvp, chapter="linalg",
+define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), materialize=False,
+       x=eig_vjp, jvp=eig_jvp, chapter="linalg",
        doc="The eigenvalues and the eigenvectors of length 1 of a square matrix, always complex. The gradient of vectors is nan where values "
            "are repeated.")
 
@@ -266,7 +268,8 @@ def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
     return xp.real(xp.vecdot(u, t @ adjoint(xp, vh), axis=-2))
 
 
-define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"), x=svd_vjp, jvp=svd_jvp, chapter="linalg",
+define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"), materialize=False,
+       x=svd_vjp, jvp=svd_jvp, chapter="linalg",
        doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. The gradient of vectors is nan where values are "
            "repeated, that of the vectors that full_matrices=True adds is refused.")
 define("linalg.svdvals(x, /)", batching="leading", chapter="linalg", forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]},
