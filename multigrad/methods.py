@@ -186,6 +186,39 @@ def _matrix_transposed(self: Tensor) -> Tensor:
     return found
 
 
+def _real(self: Tensor) -> Tensor:
+    """The real part, an attribute: a view that can be written and assigned; a real array itself. As numpy.ndarray.real."""
+    found: Tensor = function_of(OPS["real"])(self) if self._elem.complex else self
+    return found
+
+
+def _imag(self: Tensor) -> Tensor:
+    """The imaginary part, an attribute: a view that can be written and assigned; of a real array constant zeros. As numpy.ndarray.imag."""
+    found: Tensor = function_of(OPS["imag"])(self) if self._elem.complex else self.__array_namespace__().zeros_like(self)
+    return found
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    _write_part(self, _real(self), value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    if not self._elem.complex:
+        raise TypeError(f"imag: a {'Tensor' if isinstance(self, Tensor) else type(self).__name__} of dtype {self.dtype} has no imaginary part to "
+                        "write to; convert it to a complex dtype first, with astype()")
+    _write_part(self, _imag(self), value)
+
+
+def _write_part(self: Tensor, part: Tensor, value: Any) -> None:
+    if part is value:  # at the end of `x.real += other`, where x is real
+        return
+    if views.same_view(value, part):  # there as well, where x is complex
+        if isinstance(self, Tensor):
+            inplace.touch(self, value)
+    else:
+        part[...] = value
+
+
 def _zero(self: Tensor) -> Tensor:
     """Set every element to zero, in place."""
     self[...] = False if self._elem.bool else 0
@@ -226,6 +259,7 @@ def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 _METHODS = {
     "__getitem__": _getitem, "__setitem__": _setitem_replacing, "T": property(_transposed), "mT": property(_matrix_transposed),
+    "real": property(_real, _set_real), "imag": property(_imag, _set_imag),
     "reshape": _reshape, "permute_dims": _permute_dims, "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
 }
 for _name, _method in _METHODS.items():

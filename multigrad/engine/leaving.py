@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
+from ..registry import OPS
 from .level import Layer, innermost
 from .surface import Surface
 
@@ -197,12 +198,30 @@ class Leaving(Surface):
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d Tensor")
-        return self.shape[0]
+        n = self.shape[0]
+        if n is None or n != n:
+            raise TypeError("len() and iteration need to know the first dimension, which the library leaves open; compute the array first")
+        return n
 
     def __iter__(self) -> Iterator[Tensor]:
+        """`self[0]`, `self[1]`, ...: views that are made when they are asked for. The length is read when iteration begins."""
         if not self.shape:
             raise TypeError("iteration over a 0-d Tensor")
-        return iter(self.__array_namespace__().unstack(self))
+        return _rows(self, len(self))
+
+
+CHUNK = 256
+"""How many elements an iteration makes at once: each chunk costs the backward pass one gradient of the size of the whole."""
+
+
+def _rows(t: Any, n: int) -> Iterator[Any]:
+    """The elements along the first axis. `unstack` makes them, because it has one node for all; unlike its outputs, each may be written to."""
+    xp = t.__array_namespace__()
+    for start in range(0, n, CHUNK):
+        for i, row in enumerate(xp.unstack(t if n <= CHUNK else t[start : min(start + CHUNK, n), ...]), start):
+            if row._how is not None:
+                row._base, row._how = t, (OPS["getitem"], ((i, ...),), None, row._how[3])
+            yield row
 
 
 def _nested(xp: Any, x: Any, item: Callable[[Any], Any]) -> Any:

@@ -224,4 +224,12 @@ def same_place(value: Any, t: Tensor, key: Any) -> bool:
     return (value._node is None) == (t._node is None)
 
 
+def same_view(value: Any, part: Any) -> bool:
+    """Whether `value` shows what the view `part` shows, made in the same way, so that writing it there would change nothing."""
+    if getattr(value, "_how", None) is None or value._base is not part._base or value._how != part._how:
+        return False
+    value._check()
+    return (value._node is None) == (part._node is None)
+
+
 tensor._refresh = refresh

@@ -1,0 +1,200 @@
+"""Iterating over the first axis: lazily, on every layer, and what writing to an element means."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import values
+
+import multigrad as mg
+from multigrad import func
+from multigrad.engine.leaving import CHUNK
+from multigrad.errors import GradientError
+
+X = np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def leaf(xp: Any, data: Any = X) -> Any:
+    return xp.asarray(np.array(data), requires_grad=True)
+
+
+def check(t: Any, expected: Any) -> None:
+    np.testing.assert_allclose(values(t), expected, rtol=1e-14)
+
+
+def by_parts(x: Any) -> Any:
+    """3 a^2 + a b + b^3 of the rows a, b, in place."""
+    xp = x.__array_namespace__()
+    y = x * 1.0
+    a, b = y
+    first = (a * 1.0) * (b * 1.0)
+    squares = (a * 1.0) ** 2
+    a *= 0.0
+    for row in y:
+        row += squares  # a^2, b + a^2
+    b -= y[0, ...]
+    return xp.sum(3.0 * y[0, ...] + first + b**3)
+
+
+def gradient(x: Any) -> Any:
+    return np.stack([6 * x[0] + x[1], x[0] + 3 * x[1] ** 2])
+
+
+class TestElements:
+    def test_values_shapes_and_gradients(self, xp: Any) -> None:
+        x = leaf(xp)
+        rows = list(x)
+        assert len(rows) == 2 and all(isinstance(row, mg.Tensor) and row.shape == (3,) and row.requires_grad for row in rows)
+        check(rows[1], X[1])
+        weights = np.arange(6.0).reshape(2, 3)
+        xp.sum(sum(row * xp.asarray(w) for row, w in zip(x, weights, strict=True))).backward()
+        check(x.grad, weights)
+        assert [float(s) for s in xp.asarray(X[0].copy())] == [1, 2, 3] and list(xp.zeros((0, 2))) == []
+        assert [tuple(row.shape) for row in xp.zeros((2, 0))] == [(0,), (0,)]
+        (alone,) = xp.asarray(X[:1].copy())
+        check(alone, X[0])
+
+    def test_more_than_one_chunk(self, xp: Any) -> None:
+        n = 2 * CHUNK + 3
+        x = leaf(xp, np.arange(float(n)))
+        if "jax" in xp.__name__:
+            x = leaf(xp, np.arange(float(CHUNK + 1)))
+        total = 0.0
+        for i, t in enumerate(x):
+            total = total + t * t * float(i)
+        total.backward()
+        i = np.arange(x.shape[0])
+        check(x.grad, 2.0 * i * i)
+
+    def test_zero_dimensions_raise_at_once(self, xp: Any) -> None:
+        with pytest.raises(TypeError, match="iteration over a 0-d Tensor"):
+            iter(xp.asarray(np.asarray(1.0)))
+        assert not np.iterable(xp.asarray(np.asarray(1.0)))
+
+        def f(x: Any) -> Any:
+            with pytest.raises(TypeError, match="iteration over a 0-d Tensor"):
+                iter(x)
+            return x
+
+        func.jvp(f, (xp.asarray(np.asarray(1.0)).array,), (xp.asarray(np.asarray(1.0)).array,))
+        func.vmap(f)(xp.asarray(X[0].copy()).array)
+
+    def test_a_length_that_is_not_known(self) -> None:
+        x = mg.zeros((2, 3))
+        for n in (None, float("nan")):  # as the standard says, and as Dask has it
+            x._array = SimpleNamespace(shape=(n, 3))
+            for f in (iter, len):
+                with pytest.raises(TypeError, match="len\\(\\) and iteration need to know the first dimension"):
+                    f(x)
+
+
+class TestLaziness:
+    def test_no_element_is_made_before_it_is_asked_for(self) -> None:
+        x = leaf(mg, np.zeros(200_000))
+        start = perf_counter()
+        for _ in range(100):
+            assert np.iterable(x)
+        next(iter(x))
+        assert perf_counter() - start < 0.5  # all elements of it, 101 times, took two minutes
+
+    def test_later_elements_have_later_values(self, xp: Any) -> None:
+        x = xp.asarray(np.zeros(CHUNK + 2))
+        found = 0.0
+        for i, t in enumerate(x):
+            if not i:
+                x += 1.0
+            if i in (1, CHUNK + 1):
+                found += float(t)
+        assert found == 2
+
+    def test_the_backward_pass_takes_time_in_proportion(self) -> None:
+        def seconds(n: int) -> float:
+            x = leaf(mg, np.zeros((n, 50)))
+            total = mg.sum(sum(row * row for row in x))
+            start = perf_counter()
+            total.backward()
+            return perf_counter() - start
+
+        seconds(100)
+        assert min(seconds(8000) for _ in range(3)) < 40 * min(seconds(800) for _ in range(3))  # one gradient of the whole for each: 80 to 100 times
+
+
+class TestWriting:
+    def test_an_element_is_written_as_an_index_is(self, xp: Any) -> None:
+        x = leaf(xp)
+        y = x * 2.0
+        a, _ = y
+        b = y[1, ...]
+        for part in (a, b):
+            part += 1.0
+        check(y, 2 * X + 1)
+        assert y._version == a._version == 2
+        xp.sum(y * y).backward()
+        check(x.grad, 8 * X + 4)
+
+    def test_gradients(self, xp: Any) -> None:
+        x = leaf(xp)
+        by_parts(x).backward()
+        check(x.grad, gradient(X))
+
+    def test_outputs_of_unstack_stay_as_they_are(self, xp: Any) -> None:
+        y = leaf(xp) * 2.0
+        with pytest.raises(GradientError, match="This view is the output of a function that returns multiple views"):
+            xp.unstack(y)[0].__iadd__(1.0)
+
+    def test_elements_of_a_leaf(self, xp: Any) -> None:
+        x = leaf(xp)
+        a, _ = x
+        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad"):
+            a += 1.0
+        with mg.no_grad():
+            for row in x:
+                row *= 2.0
+        check(x, 2 * X)
+        with mg.no_grad():
+            y = x * 1.0
+        with mg.no_grad():
+            (a, _) = y
+        y.requires_grad_()
+        z = y * 1.0
+        with mg.no_grad():
+            a, _ = z
+        with pytest.raises(GradientError, match="A view was created in no_grad mode"):
+            a += 1.0
+
+
+class TestLayers:
+    def test_transformations(self, xp: Any) -> None:
+        x, v = xp.asarray(X.copy()).array, xp.asarray(np.cos(X)).array
+        check(func.grad(by_parts)(x), gradient(X))
+        check(func.jvp(by_parts, (x,), (v,))[1], np.sum(gradient(X) * np.cos(X)))
+        both = xp.asarray(np.stack([X, 2 * X])).array
+        check(func.vmap(func.grad(by_parts))(both), np.stack([gradient(X), gradient(2 * X)]))
+        check(func.grad(lambda both: xp.sum(func.vmap(by_parts)(both)))(both), np.stack([gradient(X), gradient(2 * X)]))
+        second = np.stack([np.stack([6 + 0 * X[0], 1 + 0 * X[0]]), np.stack([1 + 0 * X[0], 6 * X[1]])])
+        check(func.jvp(func.grad(by_parts), (x,), (v,))[1], np.sum(second * np.cos(X), axis=1))
+
+    def test_under_a_trace(self) -> None:
+        jax = pytest.importorskip("jax")
+        check(jax.jit(func.grad(by_parts))(jax.numpy.asarray(X)), gradient(X))
+
+
+def test_functions_of_scipy_that_ask_whether_an_argument_can_be_iterated() -> None:
+    pytest.importorskip("scipy")
+    program = """if True:
+        from time import perf_counter
+        import numpy as np, scipy.stats, multigrad as mg
+        scipy.stats.zscore(mg.asarray(np.arange(10.0), requires_grad=True))
+        x = mg.asarray(np.random.default_rng(0).normal(size=100_000), requires_grad=True)
+        start = perf_counter()
+        scipy.stats.zscore(x)
+        print(perf_counter() - start)"""
+    found = subprocess.run([sys.executable, "-c", program], env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, check=True)
+    assert float(found.stdout) < 1.0  # of about 4 ms; it took 9 s
