@@ -112,7 +112,7 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and not grad_mode.recording():
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and grad_mode.recording() is False:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done

@@ -216,7 +216,7 @@ def _unwrapped(x: Any) -> Any:
     while isinstance(x, Layer):
         x._check()
         if isinstance(x, Tensor):
-            if x._node is not None:
+            if x._history is not None:
                 raise TypeError("a function that takes no gradient got a Tensor that requires grad; detach() it first")
         elif isinstance(x, Leaving) and (x._elem.floating or x._several):
             x._refuse("a function that takes no gradient", "a Python scalar")

@@ -10,14 +10,13 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from ..engine import grad_mode, profiling
-from ..engine.custom import OP, BackwardCFunction, FunctionCtx, mode_in_backward, switched_off
+from ..engine.custom import BackwardCFunction, FunctionCtx, mode_in_backward, switched_off
 from ..engine.dispatch import is_array
-from ..engine.element import Host
-from ..engine.graph import Node, edge, tick
-from ..engine.rules import Pullback
+from ..engine.graph import Node
+from ..engine.kept import with_error
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from ..layers.applying import apply_function
@@ -64,12 +63,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         Exp.apply(x)
 
     forward and backward get Tensors; forward is not recorded, backward is where the pass is (create_graph). As
-    torch.autograd.Function.
+    torch.autograd.Function, but for second derivatives.
+
+    What forward computes of its inputs and keeps is not recorded either, so a second derivative that reaches it raises, where PyTorch's is wrong.
+    Keep inputs and outputs (an intermediate result can be one more output), or use `func.custom_vjp`, and test with `gradgradcheck`. What leaves
+    the Tensors on its way, by `.array`, NumPy or `float()`, or is the `.grad` of a `backward()` in forward, counts as a constant all the same.
     """
 
     clear_saved_tensors_on_access = False  # free what was saved when it is first asked for
     boxed_grads_call = False  # backward gets its gradients as one list
     generate_vmap_rule = False  # under vmap, run the methods on batches themselves
+    _follows = True  # what forward computes of its inputs is known again when it is kept
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
@@ -162,33 +166,7 @@ class InplaceFunction(Function):
 # Once differentiable
 
 
-class _ErrorNode(Node):
-    """The history of what cannot be differentiated again."""
-
-    __slots__ = ()
-
-    def __init__(self, parents: Sequence[Node], host: Host) -> None:
-        self.seq = tick()
-        self.rule = _REFUSE
-        self.saved = ()
-        self.cells = None
-        self.next = tuple(parents)
-        self.host = host
-        self.extra = None
-
-    def name(self) -> str:
-        return "Error"
-
-    @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        return tuple(edge(node) for node in self.next)
-
-
-def _refuse(*_: Any) -> NoReturn:
-    raise GradientError("trying to differentiate twice a function that was marked with @once_differentiable")
-
-
-_REFUSE = Pullback(OP, (), _refuse, (), False, False, ())
+_ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
 def once_differentiable(fn: F) -> F:
@@ -238,6 +216,4 @@ def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
     if inner is x._array and not parents and x._node is None:
         return x
     t = wrap_at(x, inner)
-    if parents and t._elem.floating:
-        t._node = _ErrorNode(parents, t._elem.host)
-    return t
+    return with_error(t, parents, _ONCE) if parents else t

@@ -440,7 +440,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
         roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
     variable = p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base
     before = variable.get()
-    variable.set(p.create)
+    grad_mode.switch(variable, p.create)
     outer = current.set(p)
     try:
         (run_in_order if watched else run)(roots, p)

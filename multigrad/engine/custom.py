@@ -10,24 +10,23 @@ What is particular here:
 
 from __future__ import annotations
 
-import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from ..errors import GradientError
-from ..registry import Op
-from . import grad_mode, instruments, saved
-from .backward import Pass, strip
+from . import grad_mode, instruments
+from .backward import Pass, current, strip
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
-from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, describe, edge, extra, modified, tick
+from .grad_mode import Mode
+from .graph import FREED, AccumulateGrad, Computed, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
-from .level import Layer, Run, Switch
+from .kept import OP, TWICE, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .level import Layer, Run
 from .rules import Pullback, conform_gradient
 from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
@@ -80,71 +79,7 @@ class FunctionCtx:
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
 
-OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
 _RULE = Pullback(OP, (), lambda xp, propagate: propagate(), (), False, False, ())
-
-
-class Slot:
-    """A saved array.
-
-    array     its value, or Packed by the user's hooks
-    source    its history: a node, or its number if it is an output
-    original  the Tensor itself, held weakly
-    """
-
-    __slots__ = ("array", "cell", "elem", "level", "original", "run", "source")
-
-    def __init__(self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction) -> None:
-        self.array: Any = t._array
-        self.elem = t._elem
-        self.cell = t._cell
-        self.source = source
-        self.original: Callable[[], Tensor | None] = weakref.ref(t)
-        self.run = t._run if type(t) is LayeredTensor else None
-        self.level = t._level
-        hooks = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
-        if hooks is not None:
-            self._pack(hooks, t)
-
-    def _pack(self, hooks: saved.Hooks, t: Tensor) -> None:
-        self.array = saved.Packed(hooks, t)
-        self.cell = []  # its version says nothing any more
-
-    def unpack(self, ctx: BackwardCFunction) -> Tensor:
-        """The Tensor that was saved, or one of the same value and history."""
-        node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
-        packed = isinstance(self.array, saved.Packed)
-        if self.cell and self.cell[-1] > ctx._seq:
-            raise modified(describe(self.elem.host, self.array, node), self.cell, ctx._seq)
-        found = self.original()
-        if found is not None and found._node is node and found._array is self.array:
-            return found
-        array = self.array.unpack() if packed else self.array
-        t = wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level)
-        if not packed:
-            t._cell = self.cell
-        t._node = node
-        return t
-
-
-class SavedTensor:
-    """One array that a Function saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed."""
-
-    def __init__(self, ctx: BackwardCFunction, slot: Slot | None) -> None:
-        self._ctx = ctx
-        self._slot = slot
-
-    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of that again."""
-        slot = self._slot
-        if slot is None:
-            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden")
-        if self._ctx._slots is None:
-            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved"):])
-        if isinstance(slot.array, saved.Packed):
-            raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
-                                "allowed at a time.")
-        slot._pack((pack_hook, unpack_hook), alias(slot.unpack(self._ctx)))
 
 
 class BackwardCFunction(FunctionCtx):
@@ -153,8 +88,8 @@ class BackwardCFunction(FunctionCtx):
     All that is not private is for users: their attributes may have any name but those of the properties.
     """
 
-    __slots__ = ("_arguments", "_edges", "_extra", "_gone", "_host", "_level", "_next", "_outputs", "_outs", "_ref", "_run", "_seq", "_slots",
-                 "_start", "needs_input_grad")
+    __slots__ = ("_arguments", "_attributes", "_edges", "_extra", "_forward", "_gone", "_host", "_level", "_movers", "_next", "_outputs", "_outs",
+                 "_ref", "_run", "_seq", "_slots", "_start", "needs_input_grad")
     _forward_cls: Any
     needs_input_grad: tuple[bool, ...]  # per argument of apply
     _arguments: list[tuple[tuple[int, ...], Element] | None]  # per argument of apply: its shape and Element if it is an array
@@ -162,6 +97,9 @@ class BackwardCFunction(FunctionCtx):
     _outs: list[Callable[[], Any] | None]  # per output that is an array: makes zeros in its form
     _slots: list[Slot | None] | None  # None once freed
     _gone: str  # why, then
+    _forward: Computed | None  # what forward has computed, until it is over
+    _attributes: dict[str, list[weakref.ref[Any]]]  # the user's, with the arrays in them that forward computed of its inputs
+    _movers: Sequence[Mover]  # levels further in that differentiate, if forward kept such an array
     _run: Run | None  # the transformation it belongs to
     _level: int
     _start: int  # when forward began
@@ -172,8 +110,9 @@ class BackwardCFunction(FunctionCtx):
     _outputs: dict[int, Extra]  # hooks of outputs
     _ref: weakref.ref[CustomNode] | None
 
-    def _begin(self, flat: Sequence[Any], top: Tensor | None) -> None:
+    def _begin(self, flat: Sequence[Any], top: Tensor | None, forward: Computed | None) -> None:
         """Take note of the arguments, as they are before forward."""
+        self._forward = forward
         self._run = top._run if type(top) is LayeredTensor else None
         self._level = 1 if top is None else top._level
         records = top is not None and recording_at(top)
@@ -183,7 +122,7 @@ class BackwardCFunction(FunctionCtx):
             if isinstance(x, Tensor):
                 if x._level == self._level:
                     x._check()
-                    node = x._node
+                    node = x._history
             elif not is_array(x):
                 needs.append(False)
                 self._arguments.append(None)
@@ -202,6 +141,7 @@ class BackwardCFunction(FunctionCtx):
         self._outs = []
         self._outputs = {}
         self._extra = self._ref = None
+        self._attributes, self._movers = {}, ()
         if top is not None:
             self._host = top._elem.host
         self._seq = self._start = tick()
@@ -253,18 +193,20 @@ class BackwardCFunction(FunctionCtx):
                 if id(out) in dirty:
                     self._rebase(t, node, i)
                 else:
-                    if id(out) in inputs or (t._node is not None and t._node.seq < self._start):  # not forward's own: another one on its memory
+                    if id(out) in inputs or ((at := t._history) is not None and at.seq < self._start):  # not forward's own: another one on its memory
                         t = wrap_like(t, t._array, t, itself(t))
                     inside_function(t)
                     t._node = node.pick(i)
-            elif t._node is not None or (id(out) in inputs and id(out) not in dirty):
+            elif t._history is not None or (id(out) in inputs and id(out) not in dirty):
                 t = alias(t)
             results.append(t)
         if node is not None:
             self._save(outs, results, inputs - set(dirty), top)
+            self._notice(flat)
             instruments.recorded(node, flat, tuple(results))
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
+        self._forward = None
         return (_same_structure(output, results) if isinstance(output, tuple) else results[0]), outs
 
     def _at_level(self, x: Any, like: Tensor | None, whence: str = "forward") -> Tensor:
@@ -319,9 +261,51 @@ class BackwardCFunction(FunctionCtx):
                 continue
             t = results[number] if number is not None else x if isinstance(x, Tensor) and x._level < self._level else self._at_level(x, top)
             t._check()
-            own = number is not None and t._node is not None
-            slots.append(Slot(t, number if own else t._node, self))
+            own = number is not None and t._history is not None
+            slots.append(Slot(t, number if own else t._history, self, number is None and id(x) not in inputs and was_computed(x, self._forward)))
         self._slots = slots
+
+    def _notice(self, flat: Sequence[Any]) -> None:
+        """Note which attributes hold arrays that forward computed of its inputs, and which levels further in would need to know how."""
+        if self._forward is None:
+            return
+        known = {id(x) for x in flat}
+        for name, value in self.__dict__.items():
+            found = [weakref.ref(x) for x in computed_in(value, self._forward) if id(x) not in known]
+            if found and name not in _PASSED_ON:
+                self._attributes[name] = found
+        if self._attributes or any(slot is not None and slot.computed for slot in self._slots or ()):
+            self._movers = movers(flat, self._level)
+
+    def _refusing(self, x: Any) -> Any:
+        """An array that forward computed of its inputs, as backward gets it: a second derivative raises when it reaches it."""
+        records = current.get() is not None and (grad_mode.recording() if self._run is None else self._run.records(self._level))
+        if not records and not self._movers:
+            return x
+        x._check()
+        own = isinstance(x, Tensor) and x._level == self._level
+        name = self._forward_cls.__name__
+        value = refusing(x._array if own else x, self._movers, name)
+        if not records and not own:
+            return value
+        t = wrap(strip(value)) if self._run is None else LayeredTensor._make(value, self._run, self._level)
+        return with_error(t, self._next, TWICE.format(name)) if records else t
+
+    def _called(self, given: Sequence[Any]) -> Any:
+        """Call the user's backward, with such arrays among the attributes, too."""
+        before = {}
+        for name, refs in self._attributes.items():
+            known = {id(x): self._refusing(x) for ref in refs if (x := ref()) is not None}
+            if name in self.__dict__ and any(id(x) != key for key, x in known.items()):
+                value = self.__dict__[name]
+                before[name] = value, replaced(value, known)
+                self.__dict__[name] = before[name][1]
+        try:
+            return BackwardCFunction.apply(self, *given)
+        finally:
+            for name, (value, shown) in before.items():
+                if self.__dict__.get(name) is shown:
+                    self.__dict__[name] = value
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -396,10 +380,10 @@ class BackwardCFunction(FunctionCtx):
         given = [self._given(i, x, like) for i, x in enumerate(g)]
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
         if p.create or (self._run is None and not grad_mode.recording()):
-            found = BackwardCFunction.apply(self, *given)
+            found = self._called(given)
         else:
             with switched_off(mode_in_backward(self._run, self._level)):
-                found = BackwardCFunction.apply(self, *given)
+                found = self._called(given)
         results = found if isinstance(found, tuple) else (found,)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
@@ -474,17 +458,17 @@ def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
 
 
-def switched_off(*modes: ContextVar[bool] | Switch) -> AbstractContextManager[None]:
+def switched_off(*modes: Mode) -> AbstractContextManager[None]:
     """Switch these grad modes off for a while."""
     return switched([(mode, False) for mode in modes])
 
 
 @contextmanager
-def switched(modes: Sequence[tuple[ContextVar[bool] | Switch, bool]]) -> Iterator[None]:
+def switched(modes: Sequence[tuple[Mode, bool | None]]) -> Iterator[None]:
     """Give these grad modes the values beside them for a while."""
     before = [(mode, mode.get()) for mode, _ in modes]
     for mode, value in modes:
-        mode.set(value)
+        grad_mode.switch(mode, value)
     try:
         yield
     finally:
@@ -492,7 +476,7 @@ def switched(modes: Sequence[tuple[ContextVar[bool] | Switch, bool]]) -> Iterato
             mode.set(value)
 
 
-def mode_in_backward(run: Run | None, level: int) -> ContextVar[bool] | Switch:
+def mode_in_backward(run: Run | None, level: int) -> Mode:
     """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
     if run is None:
         return grad_mode._base

@@ -15,11 +15,11 @@ from typing import Any
 
 from .. import registry
 from ..registry import Op
-from . import grad_mode, layout
+from . import grad_mode, layout, tensor
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
-from .graph import MultiNode, Node, tick
+from .graph import MultiNode, Node, following, tick
 from .level import Layer, innermost
-from .rules import array_index, caller, positions, pullback, raw_function, recorder
+from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
 from .tensor import How, LayeredTensor, Tensor, View, wrap, wrap_new
 
 
@@ -219,13 +219,26 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
                 raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
                                 "Convert the operand first, or detach() the argument that requires grad.")
             _attach(op, needs, inner, edges, cells, ans, [t])
+        elif not recorded:
+            _mark(op, edges, (t,))
         return t
     outs = tuple(ans)
     tensors = [wrap_like(top, x, base, how) if is_array(x) else x
                for x, (base, how) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
         _attach(op, needs, inner, edges, cells, ans, tensors)
+    elif not recorded:
+        _mark(op, edges, tensors)
     return _named(op, _same_structure(ans, tensors))
+
+
+def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Inside the forward of a Function, note what was computed of its inputs."""
+    forward = following.get()
+    if forward is not None and op.kind != "nondifferentiable" and needs_of(op, edges) is not None and not is_flat(op):
+        for t in outs:
+            if isinstance(t, Tensor) and t._elem.floating and t._node is None:
+                forward.mark(t)
 
 
 def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, How | None]]:
@@ -372,7 +385,7 @@ def recording_at(top: Tensor) -> bool:
     """Whether the level of `top` records now."""
     if type(top) is LayeredTensor:
         return top._run.records(top._level)
-    return grad_mode.recording()
+    return grad_mode.recording() is True
 
 
 def wrap_result(op: Op, ans: Any) -> Any:
@@ -389,4 +402,5 @@ def _same_structure(ans: Any, parts: list[Any]) -> Any:
     return kind(parts) if kind in (list, tuple) else tuple(parts)
 
 
+tensor._recording_at = recording_at
 Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign]

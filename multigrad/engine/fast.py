@@ -16,9 +16,9 @@ from ..registry import METADATA, OPS, Op, Rule
 from . import grad_mode, profiling
 from .dispatch import general, operate
 from .element import Element
-from .graph import Node, tick
+from .graph import Node, mark, tick
 from .residuals import residuals
-from .rules import Needs, Pullback, pullback, raw_function
+from .rules import Needs, Pullback, is_flat, pullback, raw_function
 from .tensor import Tensor, View
 
 
@@ -126,7 +126,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     _caches.append(plans)
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
-        "_general": operate if operator else general, "_recording": grad_mode.recording,
+        "_general": operate if operator else general, "_recording": grad_mode.recording, "_mark": mark,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -210,9 +210,7 @@ def _unary_lines(op: Op) -> Iterator[str]:
         yield "            return _t"
     else:
         yield f"            _n = {x}._node"
-        yield f"            if _n is None or not {'_r' if op.view else '_recording()'}:"
-        yield "                _t._node = None"
-        yield "                return _t"
+        yield from _constant_lines(op, "_n is None", "            ")
         yield from _node_lines(op, (True,), "            ", "_p.r1", "_n", {x: "_a"}, conform=conforms(op))
     yield "        if _p is None:"
     yield f"            return _learn(_op, _plans, _e, _general(_op, {values}))"
@@ -275,9 +273,7 @@ def _choice_lines(op: Op) -> Iterator[str]:
     yield f"{pad}_c0 = {first}._array"
     yield f"{pad}_y = {_call(op, local)}"
     yield from _tensor_lines(op, pad, x1)
-    yield f"{pad}if (_n1 is None and _n2 is None) or not _recording():"
-    yield f"{pad}    _t._node = None"
-    yield f"{pad}    return _t"
+    yield from _constant_lines(op, "_n1 is None and _n2 is None", pad)
     yield f"{pad}if _n2 is None:"
     yield from _node_lines(op, CHOICES[0], pad + "    ", "_p.b1", "_n1", local, conform=True)
     yield f"{pad}if _n1 is None:"
@@ -301,9 +297,7 @@ def _record_lines(op: Op, x1: str, x2: str, pad: str) -> Iterator[str]:
     local = {x1: "_a", x2: "_b"}
     yield f"{pad}_n1 = {x1}._node"
     yield f"{pad}_n2 = {x2}._node"
-    yield f"{pad}if (_n1 is None and _n2 is None) or not _recording():"
-    yield f"{pad}    _t._node = None"
-    yield f"{pad}    return _t"
+    yield from _constant_lines(op, "_n1 is None and _n2 is None", pad)
     for conform in ((True,) if conforms(op) else (False, True)):
         inner = pad
         if not conform:
@@ -331,9 +325,7 @@ def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str
         yield f"{pad}    return _t"
     else:
         yield f"{pad}    _n = {x}._node"
-        yield f"{pad}    if _n is None or not _recording():"
-        yield f"{pad}        _t._node = None"
-        yield f"{pad}        return _t"
+        yield from _constant_lines(op, "_n is None", pad + "    ")
         yield from _node_lines(op, needs, pad + "    ", rule, "_n", {x: "_a", scalar: "_b"}, scalar, conforms(op))
     yield f"{pad}if _p is None and _e.floating:"
     yield f"{pad}    return _learn(_op, _plans, _e, _general(_op, ({''.join(f'{n}, ' for n in op.roles)})))"
@@ -351,6 +343,18 @@ def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
         yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r)"
     else:
         yield f"{pad}_t._cell = _c = []"
+
+
+def _constant_lines(op: Op, constants: str, pad: str) -> Iterator[str]:
+    """What becomes of the result if its operands are `constants`, or where nothing is recorded. Inside a forward the mode is None."""
+    yield f"{pad}if {constants}:"
+    yield f"{pad}    _t._node = None"
+    yield f"{pad}    return _t"
+    if not op.view:
+        yield f"{pad}_r = _recording()"
+    yield f"{pad}if not _r:"
+    yield f"{pad}    _t._node = None"
+    yield f"{pad}    return _t" + ("" if is_flat(op) else " if _r is False else _mark(_t)")
 
 
 def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "",

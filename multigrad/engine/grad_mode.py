@@ -17,19 +17,27 @@ from .each_call import each_call
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_base: ContextVar[bool] = ContextVar("multigrad.grad_mode", default=True)
+_base: ContextVar[bool | None] = ContextVar("multigrad.grad_mode", default=True)
 recording = _base.get
-"""Whether the base level records: what the hot path asks."""
+"""Whether the base level records: what the hot path asks. None inside the forward of a Function: it does not, but notes what is computed."""
+
+Mode = ContextVar[bool | None] | level.Switch
 
 
-def _variable() -> ContextVar[bool] | level.Switch:
+def _variable() -> Mode:
     run = level.running()
     return _base if run is None else run.grad_mode
 
 
 def is_grad_enabled() -> bool:
     """Whether operations are recorded now, at the innermost running transformation."""
-    return _variable().get()
+    return bool(_variable().get())
+
+
+def switch(variable: Mode, mode: bool | None) -> None:
+    """Set a grad mode, of which there are two that are off: switching off what is off changes nothing."""
+    if mode or variable.get():
+        variable.set(mode)
 
 
 class _Mode:
@@ -49,12 +57,12 @@ class _Mode:
         return callable(argument)
 
     def __init__(self) -> None:
-        self._outer: list[tuple[ContextVar[bool] | level.Switch, bool]] = []
+        self._outer: list[tuple[Mode, bool | None]] = []
 
     def __enter__(self) -> None:
         variable = _variable()
         self._outer.append((variable, variable.get()))
-        variable.set(self.mode)
+        switch(variable, self.mode)
 
     def __exit__(self, *exc: object) -> None:
         variable, mode = self._outer.pop()
@@ -120,12 +128,12 @@ class set_grad_enabled(_Mode):
         self.mode = mode
         variable = _variable()
         self._before = [(variable, variable.get())]
-        variable.set(mode)
+        switch(variable, mode)
 
     def __enter__(self) -> None:
         variable = _variable()
         self._outer.append(self._before.pop() if self._before else (variable, variable.get()))
-        variable.set(self.mode)
+        switch(variable, self.mode)
 
     def __call__(self, function: F) -> F:
         if self._before:  # decorating undoes what the constructor did

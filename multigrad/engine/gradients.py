@@ -11,7 +11,7 @@ from . import level
 from . import tensor as _tensor
 from .backward import Pass, run_pass, strip
 from .dispatch import is_array
-from .graph import AccumulateGrad, GradientEdge, Node, arrival
+from .graph import AccumulateGrad, GradientEdge, Node, arrival, mark
 from .level import Layer, innermost
 from .ownership import owned
 from .tensor import LayeredTensor, Tensor, element_of, wrap_at
@@ -34,7 +34,7 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
             raise TypeError(f"element {i} of tensors is of type {type(t).__name__}; expected a multigrad Tensor. "
                             "For raw arrays, use multigrad.func.grad.")
         t._check()
-        if t._node is None:
+        if t._history is None:
             raise GradientError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     top: Tensor = max(outputs, key=lambda t: t._level)
     roots = []
@@ -253,7 +253,7 @@ def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor
         if isinstance(t, GradientEdge):
             continue
         t._check()
-        if t._node is None:
+        if t._history is None:
             raise GradientError("One of the differentiated Tensors does not require grad")
         if t._level < top._level:
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
@@ -305,11 +305,11 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
         t = p.like
     g = owned(found, t)
     if isinstance(g, Layer) and g._level >= t._level:
-        return g  # type: ignore[return-value]
+        return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     if not isinstance(g, Layer):
         host = t._elem.host
         g = host.place(host.xp, g, innermost(t))
-    return wrap_at(t, g)
+    return mark(wrap_at(t, g))
 
 
 _tensor._backward = backward

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -220,6 +221,62 @@ class AccumulateGrad(Node):
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return ()
+
+
+class Computed(Node):
+    """What stands for the history of the arrays that the forward of a Function computes of its inputs, as long as forward runs.
+
+    forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None.
+
+    moving  per argument of `apply` whether a derivative may be asked for
+    known   once it has run, what it has computed that is alive, by its id
+    """
+
+    __slots__ = ("_marked", "_outer", "known", "moving")
+
+    def __init__(self, rule: Pullback, moving: Sequence[bool]) -> None:
+        self.seq = tick()
+        self.rule = rule
+        self.saved = self.next = ()
+        self.cells = self.extra = None
+        self.moving = moving
+        self.known: dict[int, weakref.ref[Tensor]] = {}
+        self._marked: list[weakref.ref[Tensor]] = []
+        self._outer = following.get()
+
+    def name(self) -> str:
+        return "Computed"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return ()
+
+    def mark(self, t: Tensor) -> Tensor:
+        """Note that `t` was computed of the inputs. Returns it."""
+        t._node = self
+        self._marked.append(weakref.ref(t))
+        return t
+
+    def release(self) -> None:
+        """Make constants of all that was marked. What a forward around this one has to know stays marked for that."""
+        for ref in self._marked:
+            t = ref()
+            if t is not None and t._node is self:
+                t._node = None
+                self.known[id(t)] = ref
+                if self._outer is not None:
+                    self._outer.mark(t)
+        self._marked.clear()
+
+
+following: ContextVar[Computed | None] = ContextVar("multigrad.computed", default=None)
+"""The mark of the innermost Function whose forward runs."""
+
+
+def mark(t: Tensor) -> Tensor:
+    """Note, inside a forward, that `t` was computed of its inputs. Returns it."""
+    found = following.get()
+    return t if found is None else found.mark(t)
 
 
 class GradCell:

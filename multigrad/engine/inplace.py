@@ -16,7 +16,7 @@ from ..registry import OPS, Op
 from . import backward, profiling
 from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
-from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
+from .graph import QUIET, AccumulateGrad, Node, flat_cells, following, last_write, tick
 from .layout import history, in_memory, overlaps
 from .level import Layer, innermost
 from .tensor import Data, LayeredTensor, Tensor, View, element_of, peeled, wrap_at
@@ -32,7 +32,10 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = recording_at(t)
-    grads = _allow(t, recording, any(map(_has_history, (*others, *named))))
+    has_history = any(map(_has_history, (*others, *named)))
+    grads = _allow(t, recording, has_history)
+    if has_history and not recording:
+        _mark(t)
     if direct is not None and not grads and type(t) is not LayeredTensor and t._elem.host.mutable:
         raw = _direct_operands(t, others)
         if raw is not None:
@@ -104,6 +107,17 @@ def _has_history(x: Any) -> bool:
     if x._born is not None:
         x._check()
     return x._node is not None
+
+
+def _mark(t: Any) -> None:
+    """Inside the forward of a Function, note of the memory of `t` that what is written there was computed of its inputs."""
+    forward = following.get()
+    while forward is not None:
+        if t._node is None and t._elem.floating:
+            forward.mark(t)
+        if t._born is None:
+            return
+        t = t._base
 
 
 def _allow(t: Tensor, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
@@ -257,6 +271,8 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     recording = recording_at(t)
     grads = _allow(t, recording, others, key)
     _check_value(t, value, recording)
+    if others and not recording:
+        _mark(t)
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))

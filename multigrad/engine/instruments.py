@@ -57,7 +57,7 @@ def recorded(node: Node, values: Sequence[Any], result: Any) -> None:
 def _record_watched(*args: Any) -> Any:
     result = _record(*args)
     outs = (result,) if isinstance(result, Tensor) else result if isinstance(result, (tuple, list)) else ()
-    node = next((t._node for t in outs if isinstance(t, Tensor) and t._node is not None), None)
+    node = next((t._node for t in outs if isinstance(t, Tensor) and t._history is not None), None)
     if node is not None:
         recorded(node.next if type(node) is Pick else node, args[-1], result)
     return result

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
 from ..registry import OPS
+from .graph import Computed
 from .level import Layer, innermost
 from .surface import Surface
 
@@ -36,6 +37,11 @@ class Leaving(Surface):
 
         def _check(self) -> None: ...
         def _look(self) -> None: ...
+
+    @property
+    def _history(self) -> Node | None:
+        """The node as users see it: what a running forward computes is a constant."""
+        return None if type(self._node) is Computed else self._node
 
     # What it is
 
@@ -85,7 +91,7 @@ class Leaving(Surface):
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
-        if self._node is not None:
+        if self._history is not None:
             raise GradientError(f"Can't call {what} on Tensor that requires grad. Use {fix} instead.")
         if isinstance(self._array, Layer):
             raise GradientError(f"Can't call {what} on a Tensor inside a transformation: its value belongs to the transformation.")
@@ -111,7 +117,7 @@ class Leaving(Surface):
         Memory that runs backwards is copied, or refused with copy=False: not every library can take it.
         """
         self._check()
-        if self._node is not None:
+        if self._history is not None:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         self._refuse("__dlpack__()", "tensor.detach()")
         if max_version is not None and max_version[0] < 1:
@@ -170,7 +176,7 @@ class Leaving(Surface):
 
     def _cast(self, kind: type) -> Any:
         self._check()
-        if self._node is not None:
+        if self._history is not None:
             warnings.warn(f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() drops its gradient. "
                           "Consider using tensor.detach() first.", UserWarning, stacklevel=3)
         return kind(self._array)

@@ -37,6 +37,10 @@ class Layer:
         """Bring it up to date, if it is a view of what was written since. Raises where it must not be used any more."""
         raise NotImplementedError
 
+    def _moves(self) -> bool:
+        """Whether this very layer is being differentiated."""
+        return False
+
     def _frozen(self) -> Any:
         """What can be the value of another layer: itself, or, if writing to it exchanges its value, a layer of this value."""
         return self
@@ -60,7 +64,7 @@ class Switch:
     def get(self) -> bool:
         return self not in _off.get()
 
-    def set(self, on: bool) -> None:
+    def set(self, on: bool | None) -> None:
         off = _off.get()
         if bool(on) is (self in off):
             _off.set(off - {self} if on else off | {self})

@@ -84,6 +84,12 @@ def array_index(op: Op) -> dict[str, int]:
     return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
 
 
+@cache
+def is_flat(op: Op) -> bool:
+    """Whether the derivative is zero everywhere, by declaration, as that of `floor`."""
+    return op.kind == "elementwise" and not isinstance(op.vjp, Rule) and all(not callable(r.fn) and r.fn == 0 for r in op.vjp.values())
+
+
 @lru_cache(maxsize=4096)
 def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any = None) -> Pullback:
     """Write the vjp of `op` for the arguments in `needs`. `complex_`: the result is complex. `overrides`: a backend's own rules."""

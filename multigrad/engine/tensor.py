@@ -16,7 +16,7 @@ from weakref import ref
 from ..errors import GradientError, LeakError
 from . import level
 from .element import Element, host_of
-from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
+from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, mark, versions
 from .leaving import Leaving
 from .level import Layer, Run
 
@@ -30,6 +30,11 @@ def _backward(*args: Any, **kwargs: Any) -> None:
 
 def _refresh(t: Any) -> None:
     """`refresh` of views.py, likewise."""
+    raise NotImplementedError
+
+
+def _recording_at(top: Tensor) -> bool:
+    """`recording_at` of dispatch.py, likewise."""
     raise NotImplementedError
 
 
@@ -69,7 +74,8 @@ class Tensor(Leaving):
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
         self._look()
         if self._elem.host.mutable and not isinstance(self._array, self._elem.host.fixed):
-            return wrap_at(self, self._array)
+            t = wrap_at(self, self._array)
+            return t if self._node is None else mark(t)
         return alias(self) if type(self) is LayeredTensor else Data._of(self)
 
     @data.setter
@@ -91,6 +97,9 @@ class Tensor(Leaving):
         """How often the memory was written in place."""
         return versions(self._cell)
 
+    def _moves(self) -> bool:
+        return self._history is not None and _recording_at(self)
+
     def _check(self) -> None:
         """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
 
@@ -104,7 +113,7 @@ class Tensor(Leaving):
     @property
     def requires_grad(self) -> bool:
         self._check()
-        return self._node is not None
+        return self._history is not None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -113,7 +122,7 @@ class Tensor(Leaving):
         self._check()
         if value:
             self.requires_grad_()
-        elif self._node is not None:
+        elif self._history is not None:
             if type(self._node) is not AccumulateGrad:
                 raise GradientError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
                                     "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
@@ -127,7 +136,7 @@ class Tensor(Leaving):
         self._check()
         if not requires_grad:
             self.requires_grad = False
-        elif self._node is None:
+        elif self._history is None:
             if not self._elem.floating:
                 raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
@@ -147,12 +156,12 @@ class Tensor(Leaving):
     @property
     def is_leaf(self) -> bool:
         self._check()
-        return self._node is None or type(self._node) is AccumulateGrad
+        return self._history is None or type(self._node) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         self._check()
-        node = self._node
+        node = self._history
         return None if node is None or type(node) is AccumulateGrad else edge(node)[0]
 
     @property
@@ -207,7 +216,7 @@ class Tensor(Leaving):
         self._look()
         t = alias(self)
         t._array = stopped(t._array)
-        return t
+        return t if self._node is None else mark(t)
 
     def detach_(self) -> Tensor:
         """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
@@ -215,7 +224,8 @@ class Tensor(Leaving):
             raise GradientError("Can't detach views in-place. Use detach() instead.")
         if type(self._node) is AccumulateGrad:
             self._node.enabled = False
-        self._node = None
+        if self._history is not None:
+            self._node = None
         return self
 
     # Hooks
@@ -223,14 +233,14 @@ class Tensor(Leaving):
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` whenever the gradient of this Tensor is computed; what it returns, if not None, replaces it."""
         self._check()
-        if self._node is None:
+        if self._node is None or self._history is None:
             raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
         return RemovableHandle(extra(self._node).hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(self)` after a gradient was accumulated into this leaf's `.grad`."""
         self._check()
-        if self._node is None:
+        if self._node is None or self._history is None:
             raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
         if type(self._node) is not AccumulateGrad:
             raise GradientError("post accumulate grad hooks cannot be registered on non-leaf tensors")
@@ -239,7 +249,7 @@ class Tensor(Leaving):
     def retain_grad(self) -> None:
         """Keep this Tensor's gradient in `.grad` although it is not a leaf."""
         self._check()
-        if self._node is None:
+        if self._node is None or self._history is None:
             raise GradientError("can't retain_grad on Tensor that has requires_grad=False")
         if type(self._node) is not AccumulateGrad:
             cell = extra(self._node).retain = self._own_cell()
@@ -249,7 +259,7 @@ class Tensor(Leaving):
     def retains_grad(self) -> bool:
         """Whether `retain_grad()` was called on a Tensor that is not a leaf."""
         self._check()
-        node = self._node
+        node = self._history
         return node is not None and type(node) is not AccumulateGrad and getattr(getattr(node, "extra", None), "retain", None) is not None
 
     __hash__ = object.__hash__
@@ -258,7 +268,7 @@ class Tensor(Leaving):
         try:
             self._check()
             node = self.grad_fn
-            history = f"grad_fn=<{node.name()}>" if node is not None else "requires_grad=True" if self._node is not None else ""
+            history = f"grad_fn=<{node.name()}>" if node is not None else "requires_grad=True" if self._history is not None else ""
         except LeakError:
             history = "leaked"
         except GradientError:
@@ -275,7 +285,7 @@ class Tensor(Leaving):
         if not self.is_leaf:
             raise RuntimeError("only leaf Tensors can be copied by copy.copy(); use detach(), or clone() to keep the graph")
         copied = self.detach()
-        return copied if self._node is None else copied.requires_grad_()
+        return copied if self._history is None else copied.requires_grad_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -285,7 +295,7 @@ class Tensor(Leaving):
             raise RuntimeError("a Tensor of a running transformation cannot be copied deeply")
         copied = wrap(self._elem.host.xp.asarray(self._array, copy=True))
         memo[id(self)] = copied
-        if self._node is not None:
+        if self._history is not None:
             copied.requires_grad_()
         if self.grad is not None:
             copied._own_cell().grad = self.grad.__deepcopy__(memo) if self.grad.is_leaf else self.grad.detach().__deepcopy__(memo)
@@ -294,7 +304,7 @@ class Tensor(Leaving):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf or isinstance(self._array, Layer):
             raise RuntimeError("only leaf Tensors can be pickled; use detach() first")
-        return _rebuild, (self._array, self._node is not None)
+        return _rebuild, (self._array, self._history is not None)
 
 
 def _rebuild(array: Any, requires_grad: bool) -> Tensor:
@@ -413,7 +423,7 @@ class LayeredTensor(Tensor):
 
     def _movable(self) -> None:
         """Raise unless it is a constant: a copy by other ways than operations would lose the derivative."""
-        if self._node is not None:
+        if self._history is not None:
             raise RuntimeError(f"a Tensor that the transformation {self._run.name!r} differentiates can be neither copied nor pickled; clone() it")
 
     def _check(self) -> None:
@@ -427,7 +437,7 @@ def peeled(x: Any, level: int) -> Any:
     """`x` without what it is of running transformations above `level`, as far as it is a constant to them: it met one that was made inside."""
     while isinstance(x, LayeredTensor) and x._level > level:
         x._check()
-        if x._node is not None:
+        if x._history is not None:
             break
         x = x._array
     return x

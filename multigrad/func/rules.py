@@ -147,6 +147,7 @@ class Operation(FunctionCtx):
     boxed_grads_call = False
     generate_vmap_rule = True
     vmap = None
+    _follows = False  # what is computed on the way has a derivative
     _backward_cls: type[BackwardCFunction]
     _vmapped: Any
     backward: Callable[..., Any]

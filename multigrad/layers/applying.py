@@ -6,7 +6,8 @@ which of them there are. See engine/custom.py for what one level does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -15,11 +16,13 @@ from ..engine import grad_mode
 from ..engine.custom import BackwardCFunction, switched_off
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
+from ..engine.graph import Computed, following
+from ..engine.kept import refusing_rule, replaced
 from ..engine.level import Layer
 from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
 from ..errors import GradientError
 from .batched import Batched
-from .custom import Applied, apply_dual, replaced, require_setup
+from .custom import Applied, apply_dual, require_setup
 from .custom_batched import apply_batched
 from .dual import Dual
 
@@ -27,15 +30,29 @@ from .dual import Dual
 def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     """Apply `cls` to its arguments, the last ones by `names`."""
     top = _top(flat)
+    moving = [] if top is None or not cls._follows else [_moves(x) for x in flat]
+    forward = Computed(_RULE, moving) if any(moving) else None
     if isinstance(top, Dual):
-        return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names))[0]
+        return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names, forward=forward), forward)[0]
     if isinstance(top, Batched):
-        return apply_batched(cls, flat, names, top, _apply_inside)[0]
+        return apply_batched(cls, flat, names, top, partial(_apply_inside, forward=forward))[0]
     ctx = cls._backward_cls()
-    ctx._begin(flat, top)
+    ctx._begin(flat, top, forward)
     if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
         return _apply_levels(cls, ctx, flat, names, top, ctx.needs_input_grad)[0]
     return ctx._finish(_run_forward(cls, ctx, flat, names, top), flat, top)[0]
+
+
+_RULE = refusing_rule("what forward computes has no derivative")
+
+
+def _moves(x: Any) -> bool:
+    """Whether a derivative with respect to an argument may be asked for, at any level."""
+    while isinstance(x, Layer):
+        if x._moves():
+            return True
+        x = x._array
+    return False
 
 
 def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None,
@@ -49,14 +66,14 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
         for x in flat:
             y = _one_in(x, top)
             inner.append(_twin(y) if isinstance(y, Tensor) and any(y is z for z in inner) else y)  # so that each can be told from the others
-        found, returned, state = _apply_inside(cls, inner, names, needs)
+        found, returned, state = _apply_inside(cls, inner, names, needs, ctx._forward)
         results = found if isinstance(found, tuple) else (found,)
         lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
         output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
         if state is None:
             if ctx._next:
                 require_setup(cls)
-                with switched_off(top._run.grad_mode, grad_mode._variable()):
+                with switched_off(top._run.grad_mode, grad_mode._variable()), _followed(ctx._forward):
                     cls.setup_context(ctx, tuple(flat), output)
             return (*ctx._finish(output, flat, top), None)
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
@@ -71,16 +88,16 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
     return (*ctx._finish(output, flat, top), state)
 
 
-def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...],
-                  needs: tuple[bool, ...] = ()) -> Applied:
+def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...], needs: tuple[bool, ...] = (),
+                  forward: Computed | None = None) -> Applied:
     """Apply `cls` to the values of arguments one level further in. Returns what `_apply_levels` does."""
     top = _top(inner)
     if isinstance(top, Dual):
-        return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs))
+        return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs, forward=forward), forward)
     if isinstance(top, Batched):
-        return apply_batched(cls, inner, names, top, partial(_apply_inside, needs=needs))
+        return apply_batched(cls, inner, names, top, partial(_apply_inside, needs=needs, forward=forward))
     ctx = cls._backward_cls()
-    ctx._begin(inner, top)
+    ctx._begin(inner, top, forward)
     return _apply_levels(cls, ctx, inner, names, top, tuple(a or b for a, b in zip_longest(ctx.needs_input_grad, needs, fillvalue=False)))
 
 
@@ -89,8 +106,16 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
     n = len(flat) - len(names)
     mode, innermost = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base, grad_mode._variable()
     before, before_innermost = mode.get(), innermost.get()
-    innermost.set(False)
-    mode.set(False)
+    forward = ctx._forward
+    if forward is None:
+        forward = following.get()  # of a forward around this one, which may have to know what is computed here
+        token = None
+    else:
+        token = following.set(forward)
+        _mark_inputs(forward, flat)
+    off = None if forward is not None else False
+    innermost.set(off)
+    mode.set(off)
     try:
         if not cls._separate():
             return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
@@ -100,6 +125,28 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
     finally:
         innermost.set(before_innermost)
         mode.set(before)
+        if token is not None and forward is not None:
+            following.reset(token)
+            forward.release()
+
+
+@contextmanager
+def _followed(forward: Computed | None) -> Iterator[None]:
+    """Note what a setup_context computes that follows no forward."""
+    token = following.set(forward)
+    try:
+        yield
+    finally:
+        following.reset(token)
+        if forward is not None:
+            forward.release()
+
+
+def _mark_inputs(forward: Computed, flat: Sequence[Any]) -> None:
+    """Let what is computed of the arguments be known where they are constants at the innermost level, but not further out."""
+    for x, moves in zip(reversed(flat), reversed(forward.moving), strict=False):
+        if moves and isinstance(x, Tensor) and x._node is None and x._elem.floating:
+            forward.mark(x)
 
 
 def _top(flat: Sequence[Any]) -> Any:

@@ -9,6 +9,8 @@ from ..engine.backward import strip
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
+from ..engine.graph import Computed
+from ..engine.kept import computed_in, movers, refusing, replaced
 from ..engine.level import Layer, outside
 from ..engine.tensor import element_of, peeled, wrap
 from ..errors import GradientError
@@ -26,8 +28,11 @@ class ForwardCtx(FunctionCtx):
     needs_input_grad: tuple[bool, ...]
 
 
-def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequence[Any]], Applied]) -> Applied:
-    """Apply the Function `cls` to arguments among which there are Duals of the level of `top`; `apply` does so one layer further in."""
+def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequence[Any]], Applied], forward: Computed | None) -> Applied:
+    """Apply the Function `cls` to arguments among which there are Duals of the level of `top`; `apply` does so one layer further in.
+
+    `forward`: what its forward computes.
+    """
     top._check()
     inner = [_primal(x, top) for x in flat]
     found, returned, left = apply(inner)
@@ -40,7 +45,8 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
     fixed = [id(x) in constant for x in returned]
     moved: Sequence[Any] = (None,) * len(results)
     if any(moving):
-        made = {id(a): b for a, b in zip(returned, results, strict=True) if is_array(a)}
+        made = _unknown(cls, state, inner, movers(flat, top._level), forward)
+        made |= {id(a): b for a, b in zip(returned, results, strict=True) if is_array(a)}
         ctx = ForwardCtx()
         ctx.__dict__.update({name: replaced(value, made) for name, value in state.items()})
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
@@ -60,6 +66,15 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
     return result, tuple(lifted), {name: replaced(value, known) for name, value in state.items()}
 
 
+def _unknown(cls: Any, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any],
+             forward: Computed | None) -> dict[int, Any]:
+    """What forward computed of its inputs and left on its ctx, by its id, as jvp gets it where levels further in differentiate, too."""
+    if not levels:
+        return {}
+    known = {id(x) for x in inner}
+    return {id(x): refusing(x, levels, cls.__name__) for x in computed_in(list(state.values()), forward) if id(x) not in known}
+
+
 def set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> dict[str, Any]:
     """What setup_context leaves on a ctx, where the user's vmap ran in the place of forward."""
     if not any(needs):
@@ -75,15 +90,6 @@ def require_setup(cls: Any) -> None:
     if not cls._separate():
         raise GradientError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
                             f"setup_context staticmethod: the vmap of {cls.__name__} computes its result without a ctx.")
-
-
-def replaced(value: Any, known: dict[int, Any]) -> Any:
-    """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays, by their id."""
-    if type(value) is tuple or type(value) is list:
-        return type(value)(replaced(x, known) for x in value)
-    if type(value) is dict:
-        return {key: replaced(x, known) for key, x in value.items()}
-    return known.get(id(value), value) if is_array(value) else value
 
 
 def _primal(x: Any, top: Dual) -> Any:

@@ -16,13 +16,14 @@ from ..engine.backward import strip
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
+from ..engine.kept import replaced
 from ..engine.level import Layer, Run, outside, transformation
 from ..engine.rules import conform_gradient
 from ..engine.tensor import LayeredTensor, element_of, wrap
 from ..errors import BatchingError, GradientError
 from .batched import Batched, repeated
 from .batched_pass import batch, examples
-from .custom import Applied, replaced
+from .custom import Applied
 from .immutable import Immutable
 
 Apply = Callable[[Any, Sequence[Any], tuple[str, ...]], Applied]

@@ -18,6 +18,7 @@ from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import carried_out, general, is_array
 from ..engine.element import SCALARS, Host, mixed
+from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
 from ..engine.tensor import LayeredTensor, element_of, stopped, wrap
 from ..errors import GradientError
@@ -53,6 +54,14 @@ class Dual(Immutable):
 
     def _mapped(self, function: Callable[[Any], Any]) -> Dual:
         return Dual._make(function(self._array), None if self._tangent is None else function(self._tangent), self._run, self._level)
+
+    def _moves(self) -> bool:
+        return self._tangent is not None and not self._run.finished
+
+    @classmethod
+    def _refusing(cls, primal: Any, message: str, run: Run, level: int) -> Any:
+        """A Dual whose tangent is not known: asking for it, or computing with it, raises."""
+        return cls._make(primal, Unknown._of(primal, message) if element_of(primal).floating else None, run, level)
 
     @property
     def _forgets(self) -> bool:
@@ -110,6 +119,38 @@ class Dual(Immutable):
             self._check()
             parts = [repr(self._array)] + ([] if self._tangent is None else [f"tangent={self._tangent!r}"])
         return f"Dual({', '.join(parts)})"
+
+
+class Unknown(Leaving):
+    """The tangent of an array of which it is not known. Every operation on it raises, but those that ask for its shape only."""
+
+    __slots__ = ("_array", "_cell", "_elem", "_message")
+    _level = 1 << 62  # any operation belongs to it
+    _node = None
+    _message: str
+
+    __hash__ = object.__hash__
+
+    @classmethod
+    def _of(cls, like: Any, message: str) -> Unknown:
+        x = object.__new__(cls)
+        x._array, x._elem, x._cell, x._message = like, element_of(like), [], message
+        return x
+
+    @staticmethod
+    def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
+        if op.name == "zeros_like":
+            return general(op, (top._array, *values[1:]))
+        return top._check()
+
+    def _check(self) -> None:
+        raise GradientError(self._message)
+
+    def _mapped(self, function: Callable[[Any], Any]) -> Unknown:
+        return self
+
+    def __repr__(self) -> str:
+        return "Unknown()"
 
 
 def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any], list[Any]]:

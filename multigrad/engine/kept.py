@@ -1,0 +1,220 @@
+"""What a Function keeps for its backward and its jvp, and what is not known of it.
+
+Inputs and outputs that were kept come back with their history. Of an array that forward computed on the way (marked as such, see `Computed`) a
+second derivative would need how it depends on the inputs, which was not recorded. It comes back as a constant in an ordinary pass. Where a
+derivative of the pass itself may be asked for, it comes back with a history that raises: a node at each level that records, a tangent at each
+level of forward mode.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from ..errors import GradientError
+from ..registry import Op
+from . import saved
+from .dispatch import is_array
+from .element import Host
+from .graph import FREED, Computed, Node, describe, edge, modified, tick
+from .level import Layer, Run
+from .rules import Pullback
+from .tensor import LayeredTensor, Tensor, alias, wrap
+
+if TYPE_CHECKING:
+    from .custom import BackwardCFunction
+
+OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
+
+
+# What was kept
+
+
+class Slot:
+    """A saved array.
+
+    array     its value, or Packed by the user's hooks
+    source    its history: a node, or its number if it is an output
+    original  the Tensor itself, held weakly
+    computed  whether forward computed it of its inputs, and it is no output
+    """
+
+    __slots__ = ("array", "cell", "computed", "elem", "level", "original", "run", "source")
+
+    def __init__(self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False) -> None:
+        self.array: Any = t._array
+        self.computed = computed
+        self.elem = t._elem
+        self.cell = t._cell
+        self.source = source
+        self.original: Callable[[], Tensor | None] = weakref.ref(t)
+        self.run = t._run if type(t) is LayeredTensor else None
+        self.level = t._level
+        hooks = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
+        if hooks is not None:
+            self._pack(hooks, t)
+
+    def _pack(self, hooks: saved.Hooks, t: Tensor) -> None:
+        self.array = saved.Packed(hooks, t)
+        self.cell = []  # its version says nothing any more
+
+    def unpack(self, ctx: BackwardCFunction) -> Tensor:
+        """The Tensor that was saved, or one of the same value and history."""
+        t = self._unpacked(ctx)
+        return ctx._refusing(t) if self.computed else t
+
+    def _unpacked(self, ctx: BackwardCFunction) -> Tensor:
+        node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
+        packed = isinstance(self.array, saved.Packed)
+        if self.cell and self.cell[-1] > ctx._seq:
+            raise modified(describe(self.elem.host, self.array, node), self.cell, ctx._seq)
+        found = self.original()
+        if found is not None and found._node is node and found._array is self.array:
+            return found
+        array = self.array.unpack() if packed else self.array
+        t = wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level)
+        if not packed:
+            t._cell = self.cell
+        t._node = node
+        return t
+
+
+class SavedTensor:
+    """One array that a Function saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed."""
+
+    def __init__(self, ctx: BackwardCFunction, slot: Slot | None) -> None:
+        self._ctx = ctx
+        self._slot = slot
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of that again."""
+        slot = self._slot
+        if slot is None:
+            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if self._ctx._slots is None:
+            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved"):])
+        if isinstance(slot.array, saved.Packed):
+            raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
+                                "allowed at a time.")
+        slot._pack((pack_hook, unpack_hook), alias(slot.unpack(self._ctx)))
+
+
+# What was computed on the way
+
+
+TWICE = ("{}: a second derivative reached an array that forward computed and kept, and how that depends on the inputs is not known. Keep inputs "
+         "and outputs only, and compute the rest in backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
+         "gradgradcheck tests it. What is to be a constant can be detached in backward.")
+
+
+@cache
+def refusing_rule(message: str) -> Pullback:
+    """The rule of a history that raises."""
+    def refuse(*_: Any) -> NoReturn:
+        raise GradientError(message)
+
+    return Pullback(OP, (), refuse, (), False, False, ())
+
+
+class ErrorNode(Node):
+    """The history of what cannot be differentiated again. `parents`: what its derivative would lead to."""
+
+    __slots__ = ()
+
+    def __init__(self, message: str, parents: Sequence[Node], host: Host) -> None:
+        self.seq = tick()
+        self.rule = refusing_rule(message)
+        self.saved = ()
+        self.cells = None
+        self.next = tuple(parents)
+        self.host = host
+        self.extra = None
+
+    def name(self) -> str:
+        return "Error"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return tuple(edge(node) for node in self.next)
+
+
+class Mover(NamedTuple):
+    """A level further in that differentiates, too: its layers' class and transformation, and, of Tensors, the nodes of the inputs."""
+
+    level: int
+    kind: type[Layer]
+    run: Run | None
+    nodes: list[Node]
+
+
+def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
+    """The levels below this one that differentiate with respect to some of these arguments, innermost first."""
+    found: dict[int, Mover] = {}
+    for x in inputs:
+        while isinstance(x, Layer):
+            if x._level < below and x._moves():
+                at = found.setdefault(x._level, Mover(x._level, type(x), getattr(x, "_run", None), []))
+                if isinstance(x, Tensor):
+                    at.nodes.append(x._node)  # type: ignore[arg-type]
+            x = x._array
+    return [found[level] for level in sorted(found)]
+
+
+def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
+    """An array that was computed of the inputs of the Function of this name, with a history that raises at these levels."""
+    own = x._level if isinstance(x, Layer) else 0
+    if own and not isinstance(x, Tensor):  # a batch
+        below = [m for m in levels if m.level < own]
+        x = x._mapped(lambda part: refusing(part, below, name)) if below else x
+    for m in levels:
+        if m.level == own and isinstance(x, Tensor) and x._history is None:  # the level at which forward ran
+            x = _raised(x._array, m, TWICE.format(name))
+        elif m.level > own:
+            x = _raised(x, m, TWICE.format(name))
+    return x
+
+
+def _raised(x: Any, m: Mover, message: str) -> Any:
+    if not issubclass(m.kind, Tensor):
+        return m.kind._refusing(x, message, m.run, m.level)  # type: ignore[attr-defined]
+    if m.run is None:
+        return with_error(wrap(x), m.nodes, message)
+    return with_error(LayeredTensor._make(x, m.run, m.level), m.nodes, message)
+
+
+def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:
+    """Give a new Tensor a history that raises."""
+    if t._elem.floating:
+        t._node = ErrorNode(message, parents, t._elem.host)
+    return t
+
+
+def was_computed(x: Any, forward: Computed | None) -> bool:
+    """Whether an array that forward has kept was computed of its inputs."""
+    while forward is not None and isinstance(x, Layer):
+        ref = forward.known.get(id(x))
+        if ref is not None and ref() is x:
+            return True
+        x = x._array
+    return False
+
+
+def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
+    """What was computed among the arrays of a value that forward has put on its ctx: it, or what lists, tuples and dictionaries hold."""
+    if type(value) is tuple or type(value) is list or type(value) is dict:
+        for x in value.values() if type(value) is dict else value:
+            yield from computed_in(x, forward)
+    elif isinstance(value, Layer) and was_computed(value, forward):
+        yield value
+
+
+def replaced(value: Any, known: dict[int, Any]) -> Any:
+    """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays, by their id."""
+    if type(value) is tuple or type(value) is list:
+        return type(value)(replaced(x, known) for x in value)
+    if type(value) is dict:
+        return {key: replaced(x, known) for key, x in value.items()}
+    return known.get(id(value), value) if is_array(value) else value

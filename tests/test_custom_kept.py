@@ -1,0 +1,558 @@
+"""What the forward of a Function keeps besides inputs and outputs, under second derivatives: how it depends on the inputs is not known.
+
+In PyTorch such an array is a constant, and a second derivative is silently short of what it contributes. Here it raises, in every composition;
+what was computed of constants alone stays one.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import weakref
+
+import numpy as np
+import pytest
+from conftest import values
+from forward_programs import raw
+
+import multigrad as mg
+from multigrad import func
+from multigrad.autograd import forward_ad
+from multigrad.autograd.function import Function, once_differentiable
+
+X = np.asarray([0.1, 0.5, -0.3])
+P = np.exp(X) / np.exp(X).sum()
+HESSIAN = np.diag(P) - np.outer(P, P)
+V = np.asarray([1.0, -2.0, 0.5])
+REACHED = "a second derivative reached an array that forward computed and kept.*custom_vjp.*gradgradcheck"
+
+
+def logsumexp(xp, keep, kept):
+    """The textbook's, which keeps its softmax: `keep(ctx, x, softmax)` does, and `kept(ctx)` finds it again."""
+    class LogSumExp(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(ctx, x):
+            m = xp.max(x)
+            e = xp.exp(x - m)
+            s = xp.sum(e)
+            keep(ctx, x, e / s)
+            return m + xp.log(s)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * kept(ctx)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return xp.sum(kept(ctx) * t)
+
+    return LogSumExp.apply
+
+
+def saved(xp):
+    def keep(ctx, x, p):
+        ctx.save_for_backward(p)
+        ctx.save_for_forward(p)
+
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
+
+
+def attribute(xp):
+    def keep(ctx, x, p):
+        ctx.p = p
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def nested_attribute(xp):
+    def keep(ctx, x, p):
+        ctx.notes = {"p": [(1, p)]}
+
+    return logsumexp(xp, keep, lambda ctx: ctx.notes["p"][0][1])
+
+
+def detached(xp):
+    """`detach()` in forward says nothing, since nothing there has a history."""
+    def keep(ctx, x, p):
+        ctx.save_for_backward(p.detach())
+        ctx.save_for_forward(p.detach())
+
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
+
+
+def written(xp):
+    """Computed of the input by writing it into an array made anew, through a view."""
+    def keep(ctx, x, p):
+        both = xp.zeros((2, 3), dtype=p.dtype)
+        row = both[1]
+        row += p
+        both[0] = 1.0
+        ctx.save_for_backward(both)
+        ctx.save_for_forward(both)
+
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0][1])
+
+
+def under_no_grad(xp):
+    def keep(ctx, x, p):
+        with mg.no_grad():
+            ctx.p = p * 1
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def by_another_function(xp):
+    """Kept is what a Function gave that forward applies."""
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    def keep(ctx, x, p):
+        ctx.p = Same.apply(p)
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def from_setup(xp):
+    """What setup_context computes is what forward does."""
+    class LogSumExp(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return xp.log(xp.sum(xp.exp(x)))
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            p = xp.exp(inputs[0] - output)
+            ctx.save_for_backward(p)
+            ctx.save_for_forward(p)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, t):
+            return xp.sum(ctx.saved_tensors[0] * t)
+
+    return LogSumExp.apply
+
+
+WAYS = pytest.mark.parametrize("way", [saved, attribute, nested_attribute, detached, written, under_no_grad, by_another_function, from_setup])
+
+
+def ones(x):
+    xp = mg.namespace(mg.asarray(x) if not isinstance(x, mg.engine.level.Layer) else x)
+    found = xp.ones_like(x)
+    return found if isinstance(x, mg.engine.level.Layer) else found.array
+
+
+def along(f):
+    return lambda x: func.jvp(f, (x,), (ones(x),))[1]
+
+
+def over_rows(f):
+    """vmap of f, of which the first row is taken."""
+    def first(x):
+        xp = mg.namespace(x)
+        return func.vmap(f)(xp.stack([xp.asarray(x), xp.asarray(x) * 2]))[0]
+
+    return first
+
+
+SECOND = {
+    "jacrev of grad": lambda f: func.jacrev(func.grad(f)),
+    "jacfwd of grad": lambda f: func.jacfwd(func.grad(f)),
+    "hessian": func.hessian,
+    "grad of grad": lambda f: func.grad(lambda x: func.grad(f)(x)[0]),
+    "jvp of grad": lambda f: along(func.grad(f)),
+    "grad of jvp": lambda f: func.grad(along(f)),
+    "jvp of jvp": lambda f: along(along(f)),
+    "linearize of grad": lambda f: lambda x: func.linearize(func.grad(f), x)[1](ones(x)),
+    "vjp of grad": lambda f: lambda x: func.vjp(func.grad(f), x)[1](ones(x))[0],
+    "hvp": lambda f: lambda x: func.hvp(f, (x,), (ones(x),))[1][0],
+    "grad of vmap of grad": lambda f: func.grad(lambda x: over_rows(func.grad(f))(x)[0]),
+    "jvp of vmap of grad": lambda f: along(over_rows(func.grad(f))),
+    "grad of grad of vmap": lambda f: func.grad(lambda x: func.grad(over_rows(f))(x)[0]),
+    "grad of vmap of jvp": lambda f: func.grad(over_rows(along(f))),
+    "vmap of jacrev of grad": lambda f: over_rows(func.jacrev(func.grad(f))),
+    "vmap of hessian": lambda f: over_rows(func.hessian(f)),
+}
+FIRST = {
+    "grad": lambda f: func.grad(f), "jvp": along, "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(f(x)))[0], "jacrev": func.jacrev,
+    "jacfwd": func.jacfwd, "vmap of grad": lambda f: over_rows(func.grad(f)), "vmap of jvp": lambda f: over_rows(along(f)),
+    "grad of vmap": lambda f: func.grad(over_rows(f)),
+}
+
+
+class TestWhatForwardComputed:
+    @WAYS
+    def test_second_derivatives_raise(self, xp, way):
+        f = way(xp)
+        for name, transformed in SECOND.items():
+            with pytest.raises(RuntimeError, match=REACHED):
+                found = transformed(f)(raw(xp, X))
+                pytest.fail(f"{name}: {found}")
+
+    @WAYS
+    def test_first_derivatives_work(self, xp, way):
+        f = way(xp)
+        for name, transformed in FIRST.items():
+            np.testing.assert_allclose(values(transformed(f)(raw(xp, X))), 1.0 if "jvp" in name else P, rtol=1e-12, err_msg=name)
+
+    @WAYS
+    def test_over_tensors(self, xp, way):
+        f = way(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+        np.testing.assert_allclose(values(g), P, rtol=1e-12)
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(xp.sum(g * V[0]), t)
+        f(t).backward(create_graph=True)
+        with pytest.raises(RuntimeError, match=REACHED):
+            xp.sum(t.grad * t).backward()
+        assert mg.autograd.gradcheck(f, (t,))
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.gradgradcheck(f, (t,))
+
+    @WAYS
+    def test_duals_over_tensors(self, xp, way):
+        f = way(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        with forward_ad.dual_level():
+            moved = forward_ad.unpack_dual(f(forward_ad.make_dual(t, xp.ones(3, dtype=t.dtype)))).tangent
+            np.testing.assert_allclose(values(moved), 1.0, rtol=1e-12)
+            with pytest.raises(RuntimeError, match=REACHED):
+                mg.autograd.grad(moved, t)
+        with forward_ad.dual_level(), pytest.raises(RuntimeError, match=REACHED):
+            g = func.grad(f)(forward_ad.make_dual(t.detach(), xp.ones(3, dtype=t.dtype)))
+            forward_ad.unpack_dual(g)
+
+    def test_a_tangent_that_is_not_known_is_not_handed_out(self, xp):
+        """The gradient is the array itself, so no operation on it could raise."""
+        class Product(Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.y = y * 3.0
+                return xp.sum(x * ctx.y)
+
+            @staticmethod
+            def backward(ctx, g):
+                return ctx.y, None
+
+            @staticmethod
+            def jvp(ctx, a, b):
+                return None
+
+        x, y = raw(xp, X), raw(xp, V)
+        f = func.grad(lambda x, y: Product.apply(x, y))
+        np.testing.assert_allclose(values(f(x, y)), V * 3)
+        with pytest.raises(RuntimeError, match=REACHED):
+            func.jvp(lambda y: f(x, y), (y,), (y,))
+        with forward_ad.dual_level(), pytest.raises(RuntimeError, match=REACHED):
+            forward_ad.unpack_dual(f(xp.asarray(x), forward_ad.make_dual(xp.asarray(y), xp.asarray(y))))
+
+    def test_batched_passes(self, xp):
+        f = saved(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(g, t, xp.eye(3, dtype=t.dtype), is_grads_batched=True)
+
+    def test_gradients_inside_forward(self, xp):
+        """What a pass inside of forward computes is computed of the inputs, too."""
+        class Slope(Function):
+            @staticmethod
+            def forward(ctx, x):
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    assert inner.is_leaf and inner.requires_grad
+                    (ctx.slope,) = mg.autograd.grad(xp.sum(xp.sin(inner)), inner)
+                return xp.sum(xp.sin(x))
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.slope
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(Slope.apply(t), t, create_graph=True)
+        np.testing.assert_allclose(values(g), np.cos(X))
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(xp.sum(g), t)
+
+    def test_where_no_derivative_passes(self, xp):
+        """A mask of what was kept, or the kept array after detach(), has no derivative, so nothing is missing."""
+        class Relu(Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x * w, w)
+                return xp.where(x * w > 0, x * w, 0.0)
+
+            @staticmethod
+            def backward(ctx, g):
+                z, w = ctx.saved_tensors
+                return xp.where(z > 0, g * w, 0.0) + 0.0 * z.detach() * xp.floor(z), None
+
+            @staticmethod
+            def jvp(ctx, t, _):
+                return xp.where(x * w > 0, t * w, 0.0)
+
+        x, w = raw(xp, X), raw(xp, V)
+        f = lambda x: xp.sum(Relu.apply(x, w) ** 2)
+        expected = np.diag(np.where(X * V > 0, 2 * V * V, 0.0))
+        for name in ("jacrev of grad", "jacfwd of grad", "hessian"):
+            np.testing.assert_allclose(values(SECOND[name](f)(x)), expected, atol=1e-12, err_msg=name)
+
+    def test_once_differentiable_says_so_first(self, xp):
+        class Once(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.p = xp.exp(x)
+                return ctx.p * 1
+
+            @staticmethod
+            @once_differentiable
+            def backward(ctx, g):
+                return g * ctx.p
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(xp.sum(Once.apply(t)), t, create_graph=True)
+        with pytest.raises(RuntimeError, match="once_differentiable"):
+            mg.autograd.grad(xp.sum(g), t)
+
+
+class TestWhatStaysKnown:
+    def test_inputs_and_outputs(self, xp):
+        """Kept by save_for_backward, or as attributes: they come back with their history."""
+        class Exp(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                y = xp.exp(x)
+                ctx.save_for_backward(x)
+                ctx.save_for_forward(y)
+                ctx.y = y
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                return g * ctx.y * xp.cos(x) / xp.cos(x)
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t * ctx.y
+
+        f = lambda x: xp.sum(Exp.apply(x))
+        E = np.exp(X)
+        for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of hessian"):
+            np.testing.assert_allclose(values(SECOND[name](f)(raw(xp, X))), np.diag(E), rtol=1e-12, atol=1e-12, err_msg=name)
+        for name in ("jvp of grad", "linearize of grad", "vjp of grad", "hvp"):
+            np.testing.assert_allclose(values(SECOND[name](f)(raw(xp, X))), E, rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(values(SECOND["grad of jvp"](f)(raw(xp, X))), E, rtol=1e-12)
+        np.testing.assert_allclose(values(SECOND["jvp of jvp"](f)(raw(xp, X))), E.sum(), rtol=1e-12)
+
+    def test_constants(self, xp):
+        """Weights, a dropout mask in the dtype of the input, a step of the input, integers."""
+        weights = xp.asarray(raw(xp, V))
+        rng = np.random.default_rng(0)
+
+        class Layer(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                mask = xp.astype(xp.asarray(raw(xp, rng.random(3))) > 0.0, x.dtype) / 2.0
+                own = xp.zeros_like(x)
+                own[...] = 4.0
+                own *= weights
+                order = xp.argsort(x)
+                ctx.save_for_backward(x, mask, own, xp.floor(x) * 0.0, order, xp.astype(x > 0, x.dtype))
+                ctx.weights = weights * 2.0
+                return xp.sum(x * x * mask * own * ctx.weights)
+
+            @staticmethod
+            def backward(ctx, g):
+                x, mask, own, step, order, positive = ctx.saved_tensors
+                assert not xp.isdtype(order.dtype, "real floating")
+                return g * 2.0 * x * mask * own * ctx.weights + step + 0.0 * positive * x + 0.0 * xp.take(x, order)
+
+            @staticmethod
+            def jvp(ctx, t):
+                return xp.sum(t)  # of the value, which a derivative of the gradient does not need
+
+        for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of jacrev of grad"):
+            np.testing.assert_allclose(values(SECOND[name](Layer.apply)(raw(xp, X))), np.diag(8.0 * V * V), rtol=1e-12, atol=1e-12, err_msg=name)
+
+    def test_arguments_without_a_gradient(self, xp):
+        """What is computed of arguments that are constants is one."""
+        class Scaled(Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w * 2.0)
+                return xp.sum(x * x * w)
+
+            @staticmethod
+            def backward(ctx, g):
+                x, w = ctx.saved_tensors
+                return g * x * w, None
+
+            @staticmethod
+            def jvp(ctx, t, _):
+                return xp.sum(t)
+
+        for name in ("jacrev of grad", "hessian"):
+            w = raw(xp, V) if name == "hessian" else xp.asarray(raw(xp, V))
+            np.testing.assert_allclose(values(SECOND[name](lambda x: Scaled.apply(x, w))(raw(xp, X))), np.diag(2.0 * V), atol=1e-12, err_msg=name)
+
+    def test_raw_arrays(self, xp):
+        """What left the Tensors by `.array` is a constant, as the docstring says."""
+        class Own(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(xp.asarray(x.array) * 1)
+                return xp.sum(x * x)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2 * ctx.saved_tensors[0]
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(Own.apply(t), t, xp.ones((), dtype=t.dtype, requires_grad=True), create_graph=True)
+        assert mg.autograd.grad(xp.sum(g), t, allow_unused=True) == (None,)
+        assert "`.array`" in inspect.getdoc(Function)
+
+    def test_custom_vjp_differentiates_what_fwd_computes(self, xp):
+        @func.custom_vjp
+        def logsumexp(x):
+            return xp.log(xp.sum(xp.exp(x)))
+
+        def fwd(x):
+            e = xp.exp(x)
+            return xp.log(xp.sum(e)), e / xp.sum(e)
+
+        logsumexp.defvjp(fwd, lambda p, g: (g * p,))
+        for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of hessian"):
+            np.testing.assert_allclose(values(SECOND[name](logsumexp)(raw(xp, X))), HESSIAN, rtol=1e-11, err_msg=name)
+
+
+class TestInsideForward:
+    def test_what_is_computed_there_is_a_constant_to_the_user(self, xp):
+        seen = []
+
+        class Looked(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                assert not mg.is_grad_enabled() and x.requires_grad
+                assert not y.requires_grad and y.is_leaf and y.grad_fn is None and "requires_grad" not in repr(y) and y.grad is None
+                assert not y.retains_grad and y.output_nr == 0
+                np.testing.assert_array_equal(values(y), 2 * X)
+                float(y[0])
+                for method in (lambda: y.register_hook(print), y.retain_grad, y.backward):
+                    with pytest.raises(RuntimeError):
+                        method()
+                y.requires_grad = False
+                own = y.detach().requires_grad_()
+                assert own.is_leaf and own.requires_grad
+                seen.append((y, y[1:], own))
+                ctx.y = y
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        Looked.apply(t)
+        (y, part, own), = seen
+        assert not y.requires_grad and not part.requires_grad and own.requires_grad
+        assert not (y * 2).requires_grad and not (part * 2).requires_grad  # outside, too
+
+    def test_running_statistics(self, xp):
+        """What forward leaves elsewhere is a constant there."""
+        mean = xp.zeros(3)
+
+        class Normed(Function):
+            @staticmethod
+            def forward(ctx, x):
+                nonlocal mean
+                mean = mean * 0.5 + x * 0.5
+                store[...] = x
+                return x - 1
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        store = xp.zeros(3, dtype=xp.float64)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        xp.sum(Normed.apply(t) * mean * store).backward()
+        assert not mean.requires_grad and not store.requires_grad
+        np.testing.assert_allclose(values(t.grad), X / 2 * X)
+
+    def test_nothing_is_kept_alive(self, xp):
+        """Neither what forward computed on the way, nor, after the pass, what it kept."""
+        held = []
+
+        class Way(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                z = y * 3
+                held.extend([weakref.ref(y), weakref.ref(z)])
+                ctx.z = z
+                return z * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 6
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        gc.disable()
+        try:
+            out = xp.sum(Way.apply(t))
+            assert held[0]() is None and held[1]() is not None
+            out.backward()
+            del out
+            assert held[1]() is None
+        finally:
+            gc.enable()
+
+    def test_attributes_are_the_users_own_afterwards(self, xp):
+        """What a pass shows in their place is there for its time only, and what backward puts there stays."""
+        f = nested_attribute(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        out = f(t)
+        before = out.grad_fn.notes
+        (g,) = mg.autograd.grad(out, t, create_graph=True)
+        assert out.grad_fn.notes is before and g.requires_grad
+
+        class Notes(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.y = x * 2
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                ctx.y = "done"
+                return g
+
+        out = Notes.apply(t)
+        mg.autograd.grad(xp.sum(out), t, create_graph=True)
+        assert out.grad_fn.y == "done"
+
+
+def test_the_docstring_says_it():
+    text = " ".join(inspect.getdoc(Function).split())
+    assert "second derivative" in text and "custom_vjp" in text and "gradgradcheck" in text
