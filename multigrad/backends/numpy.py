@@ -204,8 +204,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array on the memory of `x`; a copy can be written to, which NumPy forbids where `x` cannot."""
-    load: Any = np.from_dlpack  # in the stubs of NumPy 2.1 only a NumPy scalar is a bool
-    found = load(x, device=device, copy=copy)
+    found = np.from_dlpack(x, device=device, copy=copy)
     return found.copy() if copy and not found.flags.writeable else found
 
 
