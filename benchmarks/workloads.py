@@ -244,6 +244,7 @@ def list_cases() -> Iterator[Case]:
         if installed_peers.installed("torch"):
             torch = installed_peers.torch()
             peers[TORCH] = lambda numbers=numbers, torch=torch: [torch.asarray(numbers, dtype=torch.float64)]
-            back[TORCH] = lambda u=torch.asarray(array): [u.tolist()]
+            u = torch.asarray(array)
+            back[TORCH] = lambda u=u: [u.tolist()]
         yield Case("lists", f"asarray of {label} floats", 1, peers, [Aim(HAND, 2.0)])
         yield Case("lists", f"tolist of {label} floats", 1, back, [Aim(HAND, 2.0)])
