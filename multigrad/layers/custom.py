@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from operator import is_
 from typing import Any
 
 from ..engine.backward import strip
@@ -79,11 +81,25 @@ def require_setup(cls: Any) -> None:
 
 def replaced(value: Any, known: dict[int, Any]) -> Any:
     """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays, by their id."""
-    if type(value) is tuple or type(value) is list:
-        return type(value)(replaced(x, known) for x in value)
-    if type(value) is dict:
-        return {key: replaced(x, known) for key, x in value.items()}
+    if isinstance(value, (tuple, list)):
+        return rebuilt(value, [replaced(x, known) for x in value])
+    if isinstance(value, dict):
+        return rebuilt(value, [replaced(x, known) for x in value.values()])
     return known.get(id(value), value) if is_array(value) else value
+
+
+def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
+    """A container of the class of `value`, a list, tuple or dictionary, with `parts` in the place of its elements."""
+    if type(value) not in (tuple, list, dict) and all(map(is_, value.values() if isinstance(value, dict) else value, parts)):
+        return value  # whose class may not be one to make anew
+    if isinstance(value, tuple):
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    found = copy(value)
+    if isinstance(value, dict):
+        found.update(zip(value, parts, strict=True))
+    else:
+        found[:] = parts
+    return found
 
 
 def _primal(x: Any, top: Dual) -> Any:
