@@ -44,6 +44,7 @@ def cases(words: list[str], sizes: tuple[int, ...]) -> Iterator[Case]:
         ("chain, forward only", lambda: workloads.forward_cases(sizes[:4])),
         ("z = (z / x) * y", workloads.loop_cases),
         ("TinyModel", workloads.tiny_cases),
+        ("lists", workloads.list_cases),
         ("transformations", transformations.transformation_cases),
     ]
     for name, make in makers:

@@ -232,3 +232,19 @@ def tiny_cases() -> Iterator[Case]:
 
         peers[HIPS] = hips
     yield Case("TinyModel", "a training step, 1000-100-10, batch 16, float32", 1, peers, [Aim(HAND, 1.5)], tolerance=1e-3)
+
+
+# -- lists of Python numbers, to arrays and back
+
+def list_cases() -> Iterator[Case]:
+    for label, array in (("10,000", np.linspace(0.0, 1.0, 10_000)), ("100 x 100", np.linspace(0.0, 1.0, 10_000).reshape(100, 100))):
+        numbers, t = array.tolist(), mg.asarray(array)
+        peers = {HAND: lambda numbers=numbers: [np.asarray(numbers)], OURS: lambda numbers=numbers: [mg.asarray(numbers)]}
+        back = {HAND: lambda array=array: [array.tolist()], OURS: lambda t=t: [t.tolist()]}
+        if installed_peers.installed("torch"):
+            torch = installed_peers.torch()
+            peers[TORCH] = lambda numbers=numbers, torch=torch: [torch.asarray(numbers, dtype=torch.float64)]
+            u = torch.asarray(array)
+            back[TORCH] = lambda u=u: [u.tolist()]
+        yield Case("lists", f"asarray of {label} floats", 1, peers, [Aim(HAND, 2.0)])
+        yield Case("lists", f"tolist of {label} floats", 1, back, [Aim(HAND, 2.0)])

@@ -146,7 +146,7 @@ def _key(key: Any, host: Host) -> Any:
     kind = type(key)
     if kind is not bool and issubclass(kind, Integral):
         return index(key)
-    if kind is tuple:
+    if isinstance(key, tuple):
         return tuple(_key(k, host) for k in key)
     if kind is slice and not is_fixed(key):
         return slice(*(None if k is None else index(k) for k in (key.start, key.stop, key.step)))

@@ -231,6 +231,97 @@ class TestToAndFromNumpy:
         same(t.numpy(), np.asarray([1.0, 2.0]))
 
 
+def calls_of(f: Any) -> int:
+    """How many functions of Python run."""
+    count = 0
+
+    def count_one(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(count_one)
+    try:
+        f()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+LISTS = {
+    "floats": lambda n: [float(i) for i in range(n)],
+    "integers": lambda n: list(range(n)),
+    "mixed": lambda n: [1.0, 2] * (n // 2),
+    "NumPy's scalars": lambda n: list(np.linspace(0.0, 1.0, n)),
+    "rows": lambda n: [(float(i), 1.0) for i in range(n // 2)],
+}
+
+
+class TestLists:
+    @pytest.mark.parametrize("name", LISTS)
+    def test_the_work_in_python_does_not_grow_with_the_list(self, name: str) -> None:
+        few, many = LISTS[name](10), LISTS[name](1000)
+        mg.asarray(few)
+        assert calls_of(lambda: mg.asarray(many)) <= calls_of(lambda: mg.asarray(few)) + 5
+        same(mg.asarray(many).array, np.asarray(many))
+
+    @pytest.mark.parametrize("shape", [(1000,), (10, 10, 10), (1000, 1)])
+    def test_the_work_of_tolist_does_not_grow_with_the_array(self, shape: tuple[int, ...]) -> None:
+        many = np.linspace(0.0, 1.0, 1000).reshape(shape)
+        t, few = mg.asarray(many), mg.asarray(many.reshape(-1)[:8].reshape(2, 2, 2))
+        few.tolist()
+        assert calls_of(t.tolist) <= calls_of(few.tolist) + 5
+        assert t.tolist() == many.tolist()
+
+    @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "complex64"])
+    def test_tolist_gives_scalars_of_python(self, backend: str, dtype: str) -> None:
+        if backend == "jax":
+            pytest.importorskip("jax")
+        values = np.asarray([[0, 1], [2, 3]]).astype(dtype)
+        t = mg.asarray(values, backend=backend)
+        for found, expected in ((t, values), (t[:0, :], values[:0]), (t[0, 0], values[0, 0])):
+            assert found.tolist() == expected.tolist()
+        assert type(t[0, 0].tolist()) is type(values[0, 0].item())
+
+    def test_tolist_of_wide_and_narrow_dtypes(self) -> None:
+        for dtype, kind in ((np.longdouble, float), (np.clongdouble, complex), (np.float16, float)):
+            (number,) = mg.asarray(np.ones(1, dtype)).tolist()
+            assert type(number) is kind
+
+    def test_tolist_inside_transformations(self) -> None:
+        seen = []
+        mg.func.grad(lambda x: (seen.append((x * 2).tolist()), mg.sum(x))[1])(np.asarray([1.0, 2.0]))
+        mg.func.jvp(lambda x: (seen.append((x * 2).tolist()), x)[1], (np.asarray([1.0, 2.0]),), (np.ones(2),))
+        assert seen == [[2, 4], [2, 4]]
+        with pytest.raises(mg.errors.BatchingError):
+            mg.func.vmap(lambda x: (x.tolist(), x)[1])(np.ones((2, 2)))
+
+    def test_arrays_anywhere_in_a_list_are_stacked(self) -> None:
+        t = mg.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
+        for nested in ([1.0, t[0]], [t[0], 1.0], [[1.0, 2.0], t], [[[1.0, t[1]]], [[t[0], 3]]], ([t[0], np.float64(2)], [1, 2])):
+            found = mg.asarray(nested)
+            assert found.requires_grad
+            assert found.shape == np.asarray(mg.func.vmap(lambda _, nested=nested: mg.asarray(nested).detach())(np.ones(1)))[0].shape
+        (g,) = mg.autograd.grad(mg.asarray([[1.0, t[1]], [t[0], t[1]]]).sum(), t)
+        assert g.tolist() == [1, 2]
+
+    def test_scalars_of_numpy(self) -> None:
+        for values in ([np.float32(1), np.float32(2)], [np.float32(1), 2.0], [[np.int8(1)], [np.int8(2)]], [np.bool_(True), False]):
+            same(mg.asarray(values).array, np.asarray(values))
+        assert mg.asarray([np.float64(1), 2], dtype="float32").dtype == np.float32
+        assert mg.asarray([np.float64(1), 2], backend="strict").array.dtype == strict.float64
+        assert mg.asarray([np.float64(1), mg.asarray(np.float64(2))]).tolist() == [1, 2]
+
+    def test_lists_that_are_none(self) -> None:
+        endless: list[Any] = []
+        endless.append(endless)
+        for wrong in (endless, [[1.0], [1.0, 2.0]], [[1.0], 2.0]):
+            with pytest.raises((ValueError, RecursionError)):
+                mg.asarray(wrong)
+        assert mg.asarray([]).shape == (0,)
+        assert mg.asarray([[], []]).shape == (2, 0)
+
+
 class TestRefusedDtypes:
     """Arrays of Python objects and records: no function of the standard is defined on them."""
 

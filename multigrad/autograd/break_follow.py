@@ -91,7 +91,7 @@ class _Operands:
     """
 
     def __init__(self, named: Iterable[tuple[str, Any]], smooth: Collection[str] | None = None) -> None:
-        given = [(name, v) for name, value in named for v in (value if type(value) in (list, tuple) else (value,)) if isinstance(v, Layer)]
+        given = [(name, v) for name, value in named for v in (value if isinstance(value, (list, tuple)) else (value,)) if isinstance(v, Layer)]
         self.tracked = [(name, nodes) for name, v in given if (nodes := nodes_of(v))]
         self.levels = {k for _, v in given for k in levels_of(v)}
         self.sources = [s for name, v in given if smooth is None or name in smooth for s in sources_of(v)]

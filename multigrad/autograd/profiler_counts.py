@@ -33,7 +33,7 @@ def given(call: Call) -> dict[str, Any]:
     """The arguments of an operation by their names, defaults included."""
     assert call.op is not None
     values, order, args = _defaults(call.op).copy(), call.order, call.args
-    if len(args) > len(order) or (order and args and call.op.roles[order[0]] == "arrays" and type(args[0]) not in (list, tuple)):  # *arrays
+    if len(args) > len(order) or (order and args and call.op.roles[order[0]] == "arrays" and not isinstance(args[0], (list, tuple))):  # *arrays
         values[order[0]] = args
     else:
         values.update(zip(order, args, strict=False))

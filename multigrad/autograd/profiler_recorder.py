@@ -159,14 +159,14 @@ def describe(call: Call, detail: Detail) -> None:
         kind = type(x)
         if kind in PLAIN:
             shape, dtype = [], "Scalar" if isinstance(x, (int, float, complex)) else ""
-        elif kind is tuple or kind is list:
+        elif issubclass(kind, (tuple, list)):
             shape, dtype = [list(v.shape) for v in x if is_array(v)], ""
         elif is_array(x):
             shape, dtype = list(x.shape), x.dtype
         else:
             shape, dtype = [], ""
         structured.append(shape)
-        shapes.append([] if kind is tuple or kind is list else shape)
+        shapes.append([] if issubclass(kind, (tuple, list)) else shape)
         dtypes.append(dtype)
     detail.shapes, detail.structured, detail.dtypes = shapes, structured, dtypes
 

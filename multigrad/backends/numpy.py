@@ -184,7 +184,7 @@ def getitem(x: Any, /, key: Any) -> Any:
     found = x[key]
     if type(found) is np.ndarray or isinstance(x, np.generic):
         return found
-    return x[(*key, ...)] if type(key) is tuple else x[key, ...]
+    return x[(*key, ...)] if isinstance(key, tuple) else x[key, ...]
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:

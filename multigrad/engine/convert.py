@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from contextvars import ContextVar
+from itertools import chain
+from operator import countOf
 from typing import Any
 
 from ..errors import BackendError
@@ -109,9 +111,12 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Hos
     if copy is False:
         raise ValueError("asarray(copy=False): a Python scalar or list cannot become an array without a copy")
     dtype = named_dtype(host, dtype)
-    if isinstance(obj, (list, tuple)) and _holds_arrays(obj):
-        parts = [_as_tensor(x, dtype, device, None, host) for x in obj]
-        stacked: Tensor = host.bound.stack(parts)
+    arrays = _arrays_in(obj) if isinstance(obj, (list, tuple)) else []
+    if arrays:
+        own = None if isinstance(arrays[0], Layer) else host_of(arrays[0])
+        if own is not None and all(isinstance(x, own.scalars) for x in arrays):  # np.float64: its library takes them as Python's
+            return _as_tensor(own.xp.asarray(obj), dtype, device, None, host)
+        stacked: Tensor = host.bound.stack([_as_tensor(x, dtype, device, None, host) for x in obj])
         return stacked
     if not isinstance(obj, (bool, int, float, complex, list, tuple)) and not hasattr(obj, "__array__") and not hasattr(obj, "__dlpack__") \
             and not hasattr(obj, "__buffer__") and not isinstance(obj, (memoryview, bytearray)):
@@ -123,10 +128,37 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Hos
     return wrap_new(x)
 
 
-def _holds_arrays(obj: Any) -> bool:
-    if isinstance(obj, (list, tuple)):
-        return any(_holds_arrays(x) for x in obj)
-    return type(obj) not in SCALARS and is_array(obj)
+def _arrays_in(obj: Any) -> list[Any]:
+    """One array of each type that occurs in nested lists. The lists are searched level by level: a call per element takes as long as NumPy needs."""
+    found: list[Any] = []
+    rows = [obj]
+    for _ in range(DEEPEST):
+        if sum(map(len, rows)) < 16 * len(rows):
+            rows = [list(chain.from_iterable(rows))]
+        if _all_of_one_kind(rows):
+            break
+        kinds = set(map(type, chain.from_iterable(rows)))
+        nested = [kind for kind in kinds if issubclass(kind, (list, tuple))]
+        for kind in kinds.difference(SCALARS, nested):
+            x = next(x for x in chain.from_iterable(rows) if type(x) is kind)
+            if is_array(x):
+                found.append(x)
+        if not nested:
+            break
+        level = chain.from_iterable(rows)
+        rows = list(level if len(nested) == len(kinds) else (x for x in level if isinstance(x, (list, tuple))))
+    return found
+
+
+def _all_of_one_kind(rows: list[Any]) -> bool:
+    """Whether all elements are of one type of Python's scalars, which is found out in half of the time that a set of their types takes."""
+    first = rows[0]
+    kind = type(first[0]) if first else None
+    return kind in SCALARS and type(first[-1]) is kind and all(countOf(map(type, row), kind) == len(row) for row in rows)
+
+
+DEEPEST = 65
+"""More levels of lists than any library has axes: it says what is wrong with a list that contains itself."""
 
 
 def _transfer(x: Any, source: Host, target: Host, dtype: Any, device: Any, copy: bool | None) -> Any:

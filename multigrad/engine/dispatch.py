@@ -69,6 +69,15 @@ def _highest(op: Op, values: Sequence[Any]) -> Layer | None:
     return top
 
 
+def arrays_of(op: Op, name: str, value: Any) -> Any:
+    """The list of arrays that the argument `name` is: of a list or tuple of any class its elements, of an array its rows."""
+    if isinstance(value, (list, tuple)) or is_array(value):
+        return tuple(value)
+    if value is None and op.signature.parameters[name].default is None:
+        return None
+    raise TypeError(f"{op.name}: expected a list or a tuple of arrays, got {type(value).__name__}. Pass list({name}).")
+
+
 def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
     """Every value that may be an array: array arguments, the elements of lists, and what stands in an indexing key."""
     for role, value in zip(op.roles.values(), values, strict=True):
@@ -130,7 +139,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
             pure = pure and role != "arrays"
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
-            x = tuple(value) if type(value) is list else value  # which its owner may change
+            x = tuple(value) if isinstance(value, list) else value  # which its owner may change
             edges.append(None)
             cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
             if isinstance(x, Layer):  # an indexing key, too

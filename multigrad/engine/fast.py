@@ -14,7 +14,7 @@ from typing import Any
 
 from ..registry import METADATA, OPS, Op, Rule
 from . import grad_mode, profiling
-from .dispatch import general, operate
+from .dispatch import arrays_of, general, operate
 from .element import Element
 from .graph import Node, mark, tick
 from .residuals import residuals
@@ -126,7 +126,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     _caches.append(plans)
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
-        "_general": operate if operator else general, "_recording": grad_mode.recording, "_mark": mark,
+        "_general": operate if operator else general, "_recording": grad_mode.recording, "_mark": mark, "_arrays_of": arrays_of,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -145,6 +145,13 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
 def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
     yield f"def function({_parameters(op, reflected, method)}):"
+    for p in op.signature.parameters.values():  # from here on there are no other sequences than tuples and lists
+        if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
+            yield f"    if type({p.name}) is not tuple and type({p.name}) is not list:"
+            yield f"        {p.name} = _arrays_of(_op, {p.name!r}, {p.name})"
+    if "key" in names and not key_is_plain:
+        yield "    if type(key) is not tuple and isinstance(key, tuple):"
+        yield "        key = tuple(key)"
     arrays = op.arrays
     first = names[: len(arrays)] == list(arrays) and all(op.signature.parameters[a].default is inspect.Parameter.empty for a in arrays)
     # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the arguments: the general path sees
@@ -189,12 +196,12 @@ def _unary_lines(op: Op) -> Iterator[str]:
     call = _call(op, {x: "_a"})
     guard = "".join(f" and type({p.name}) is not _Tensor" for p in op.signature.parameters.values()
                     if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
-    guard += " and dtype is None" if "dtype" in op.roles else ""
     values = f"({''.join(f'{n}, ' for n in op.roles)})"
+    if op.view or guard:  # a view and a node remember their arguments, which must not change
+        guard += "".join(f" and not isinstance({n}, list)" for n, role in op.roles.items() if role == "plain" and n not in ("key", "copy", "dtype"))
+    guard += " and dtype is None" if "dtype" in op.roles else ""
     if op.view == "layout":
         guard += " and copy is None"
-    if op.view:  # a view remembers its arguments, which must not change
-        guard += "".join(f" and type({n}) is not list" for n, role in op.roles.items() if role == "plain" and n not in ("key", "copy"))
     yield f"    if {_plain(x)}{guard}:"
     yield f"        _e = {x}._elem"
     yield "        _p = _plans.get(_e)"

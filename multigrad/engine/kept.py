@@ -11,7 +11,9 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cache
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..errors import GradientError
@@ -204,8 +206,8 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
 
 def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
     """What was computed among the arrays of a value that forward has put on its ctx: it, or what lists, tuples and dictionaries hold."""
-    if type(value) is tuple or type(value) is list or type(value) is dict:
-        for x in value.values() if type(value) is dict else value:
+    if isinstance(value, (tuple, list, dict)):
+        for x in value.values() if isinstance(value, dict) else value:
             yield from computed_in(x, forward)
     elif isinstance(value, Layer) and was_computed(value, forward):
         yield value
@@ -213,8 +215,22 @@ def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
 
 def replaced(value: Any, known: dict[int, Any]) -> Any:
     """`value`, an array or a list, tuple or dictionary, with others in the place of known arrays, by their id."""
-    if type(value) is tuple or type(value) is list:
-        return type(value)(replaced(x, known) for x in value)
-    if type(value) is dict:
-        return {key: replaced(x, known) for key, x in value.items()}
+    if isinstance(value, (tuple, list)):
+        return rebuilt(value, [replaced(x, known) for x in value])
+    if isinstance(value, dict):
+        return rebuilt(value, [replaced(x, known) for x in value.values()])
     return known.get(id(value), value) if is_array(value) else value
+
+
+def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
+    """A container of the class of `value`, a list, tuple or dictionary, with `parts` in the place of its elements."""
+    if type(value) not in (tuple, list, dict) and all(map(is_, value.values() if isinstance(value, dict) else value, parts)):
+        return value  # whose class may not be one to make anew
+    if isinstance(value, tuple):
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    found = copy(value)
+    if isinstance(value, dict):
+        found.update(zip(value, parts, strict=True))
+    else:
+        found[:] = parts
+    return found

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GradientError
+from ..errors import BackendError, GradientError
 from ..registry import OPS
 from .graph import Computed
 from .level import Layer, innermost
@@ -168,7 +168,12 @@ class Leaving(Surface):
         self._look()
         if isinstance(self._array, Leaving):
             return self._array.tolist()
-        return _nested(self._elem.host.xp, self._array, self._python)
+        host = self._elem.host
+        try:
+            values = host.backend.kernel("to_numpy")(host.xp, self._array)
+        except BackendError:  # more elements than the default converts
+            return _nested(host.xp, self._array, self._python)
+        return values.astype(_PYTHONS.get(values.dtype.char, values.dtype), copy=False).tolist()
 
     def __format__(self, spec: str) -> str:
         """f"{loss:.4f}": a number formatted as Python does, whatever its history; anything else as its repr."""
@@ -228,6 +233,9 @@ def _rows(t: Any, n: int) -> Iterator[Any]:
             if row._how is not None:
                 row._base, row._how = t, (OPS["getitem"], ((i, ...),), None, row._how[3])
             yield row
+
+
+_PYTHONS = {"g": "d", "G": "D"}  # of long doubles NumPy lists its own scalars
 
 
 def _nested(xp: Any, x: Any, item: Callable[[Any], Any]) -> Any:

@@ -17,7 +17,7 @@ from ..errors import GradientError
 from ..registry import OPS, Op
 from . import dispatch, instruments, tensor
 from .backward import keepable
-from .dispatch import general, recording_at, run_raw
+from .dispatch import general, is_basic_key, recording_at, run_raw
 from .graph import AccumulateGrad, Computed, Extra, HookedNode, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps
 from .level import Layer, innermost
@@ -219,7 +219,9 @@ def inside_function(t: Any) -> None:
 def same_place(value: Any, t: Tensor, key: Any) -> bool:
     """Whether `t[key] = value`, a view, writes what stands there: as Python does at the end of `t[key] += other`."""
     op, args, _, recorded = value._how
-    if value._base is not t or op.name != "getitem" or args[0] is not key or not recorded:
+    if value._base is not t or op.name != "getitem" or not recorded:
+        return False
+    if args[0] is not key and not (isinstance(key, tuple) and is_basic_key(tuple(key)) and args[0] == key):  # of a namedtuple, the tuple is kept
         return False
     value._check()
     t._check()

@@ -16,7 +16,7 @@ from ..engine.backward import strip
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.kept import replaced
+from ..engine.kept import rebuilt, replaced
 from ..engine.level import Layer, Run, outside, transformation
 from ..engine.rules import conform_gradient
 from ..engine.tensor import LayeredTensor, element_of, wrap
@@ -264,12 +264,9 @@ def _keep(ctx: Any, own: BatchCtx, call: Call, known: dict[int, Any]) -> None:
 
 def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
     """A value, or a tuple, list or dictionary of them, one layer further in, and what of it is a batch: a bool, or a list of these."""
-    if type(x) is dict:
-        parts, flags = _apart(list(x.values()), run, known)
-        return dict(zip(x, parts, strict=True)), flags
-    if type(x) is tuple or type(x) is list:
-        pairs = [_apart(v, run, known) for v in x]
-        return type(x)(v for v, _ in pairs), [flag for _, flag in pairs]
+    if isinstance(x, (tuple, list, dict)):
+        pairs = [_apart(v, run, known) for v in (x.values() if isinstance(x, dict) else x)]
+        return rebuilt(x, [v for v, _ in pairs]), [flag for _, flag in pairs]
     inner = _peeled(x, run)
     mine = isinstance(inner, Batched) and inner._run is run
     return known.get(id(x), inner._array if mine else inner), mine
@@ -278,9 +275,7 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
 def _together(x: Any, flags: Any, run: Run) -> Any:
     """The inverse of `_apart`, for batches of a transformation that runs now."""
     if type(flags) is list:
-        if type(x) is dict:
-            return dict(zip(x, _together(list(x.values()), flags, run), strict=True))
-        return type(x)(_together(v, flag, run) for v, flag in zip(x, flags, strict=True))
+        return rebuilt(x, [_together(v, flag, run) for v, flag in zip(x.values() if isinstance(x, dict) else x, flags, strict=True)])
     return batch(strip(x), run) if flags else x
 
 
