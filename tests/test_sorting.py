@@ -164,8 +164,8 @@ class TestResiduals:
     def test_must_not_be_floating(self, xp, operations):
         define("t.scaled(x, /)", forward=lambda xp, x: x * x, residuals={"twice": lambda xp, x: 2 * x}, x=lambda xp, g, twice: g * twice,
                jvp=lambda xp, t, twice: t * twice)
-        with pytest.raises(GradientError, match=r"the residual 'twice' of the operation 't.scaled' is of .*float64; it must be an array of integers or "
-                                                r"booleans. Let the rule compute"):
+        with pytest.raises(GradientError, match=r"the residual 'twice' of the operation 't.scaled' is of .*float64; it must be an array of "
+                                                r"integers or booleans. Let the rule compute"):
             xp.t.scaled(xp.asarray(X, requires_grad=True))
 
     def test_refused_declarations(self, operations):

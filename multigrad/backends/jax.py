@@ -168,6 +168,8 @@ def power(x1: Any, x2: Any, /) -> Any:
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    if jnp.isdtype(x.dtype, "real floating") and x.dtype.itemsize < 4 and dtype in (None, x.dtype):  # in float32, as its sums
+        return jnp.cumulative_prod(x.astype(jnp.float32), axis=axis, include_initial=include_initial).astype(x.dtype)
     if dtype is None:  # that of the sum: small integers become the default integer
         dtype = jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype if jnp.isdtype(x.dtype, "integral") else None
     return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)

@@ -11,6 +11,10 @@ from .. import registry
 from ..errors import BackendError
 from .spec import Backend
 
+WIDENED = frozenset(("cumulative_prod", "cumulative_sum", "linalg.matrix_norm", "linalg.vector_norm", "std", "var"))
+"""Reductions and scans that libraries compute in float16 or bfloat16 as they are, where the sum of ten squares of 200 is infinite: they are computed
+in float32 here. Plain sums, means and products are widened by the libraries themselves. A backend that gives a function of its own widens there."""
+
 
 class RawNamespace:
     """What rules receive as `xp` in an ordinary backward pass.
@@ -30,6 +34,8 @@ class RawNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
         found = self._find(name)
+        if self._prefix + name in WIDENED and self._prefix + name not in self._backend.functions:
+            found = _widened(found, self._root)
         setattr(self, name, found)
         return found
 
@@ -71,6 +77,37 @@ class RawNamespace:
             advice = "" if op is None else ": give one in Backend.functions, or declare the operation with forward=."
             raise AttributeError(f"backend {self._backend.name!r} has no{known} {full!r}{advice}")
         return _bound_forward(op, resolve(generic), self._root)
+
+
+def _is_narrow(xp: RawNamespace, dtype: Any) -> bool:
+    """Whether `dtype` is float16, bfloat16 or the like."""
+    try:
+        return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
+    except (TypeError, ValueError, AttributeError):  # a dtype from outside the standard
+        return False
+
+
+def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., Any]:
+    """A function of one array that computes with narrow dtypes in float32, and returns the dtype that it would have returned."""
+    wide: Any = None  # the dtype that was seen last, if it was no narrow one: most programs have one
+
+    def widened(x: Any, /, **kwargs: Any) -> Any:
+        nonlocal wide
+        if x.dtype is wide:
+            return function(x, **kwargs)
+        if not _is_narrow(xp, x.dtype):
+            wide = x.dtype
+            return function(x, **kwargs)
+        dtype = kwargs.get("dtype")
+        if dtype is None:
+            dtype = x.dtype
+        elif not _is_narrow(xp, dtype):
+            return function(x, **kwargs)
+        if "dtype" in kwargs:
+            kwargs["dtype"] = xp.float32
+        return xp.astype(function(xp.astype(x, xp.float32), **kwargs), dtype)
+
+    return widened
 
 
 def _lookup(namespace: Any, dotted: str) -> Any:

@@ -36,6 +36,11 @@ def is_narrow(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, "real floating")) and bool(xp.finfo(dtype).bits < 32)
 
 
+def wide(xp: Any, x: Any) -> Any:
+    """An array of a narrow dtype in float32, another itself. What a rule computes of it is given the argument's dtype by the engine."""
+    return xp.astype(x, xp.float32) if is_narrow(xp, x.dtype) else x
+
+
 def conj(xp: Any, x: Any) -> Any:
     """The conjugate of a complex array, a real one itself."""
     return xp.conj(x) if is_complex(xp, x.dtype) else x

@@ -13,7 +13,7 @@ from typing import Any
 from ..registry import define
 from . import batching_linalg
 from .decompositions import adjoint
-from .kernels import conj, is_complex, unit
+from .kernels import conj, is_complex, is_narrow, unit, wide
 from .statistical import _as, _axes, _how_many, _kept
 
 Axes = tuple[int, ...]
@@ -77,11 +77,18 @@ def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
 
 
 def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
+    if is_narrow(xp, x.dtype):  # in the dtype that the norm was computed in, so that ties are ties
+        x = wide(xp, x)
+        ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     g, ans = (_kept(xp, y, x.shape, axis, keepdims) for y in (g, ans))
     return g * _vector_gradient(xp, x, ans, _axes(x.shape, axis), _number(ord))
 
 
 def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
+    if is_narrow(xp, x.dtype):
+        dtype, x = x.dtype, wide(xp, x)
+        ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+        return xp.astype(vector_norm_jvp(xp, wide(xp, t), x, ans, axis, keepdims, ord), dtype)
     gradient = _vector_gradient(xp, x, _kept(xp, ans, x.shape, axis, keepdims), _axes(x.shape, axis), _number(ord))
     return _real_inner(xp, gradient, t, _axes(x.shape, axis), bool(keepdims))
 
@@ -130,10 +137,16 @@ def _matrix_kept(xp: Any, y: Any, x: Any) -> Any:
 
 
 def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, ord: Any) -> Any:
+    if is_narrow(xp, x.dtype):
+        x = wide(xp, x)
+        ans = xp.linalg.matrix_norm(x, ord=ord)
     return _matrix_kept(xp, g, x) * _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord))
 
 
 def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
+    if is_narrow(xp, x.dtype):
+        dtype, x = x.dtype, wide(xp, x)
+        return xp.astype(matrix_norm_jvp(xp, wide(xp, t), x, xp.linalg.matrix_norm(x, ord=ord), keepdims, ord), dtype)
     return _real_inner(xp, _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)), t, (-2, -1), bool(keepdims))
 
 

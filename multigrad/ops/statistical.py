@@ -8,7 +8,7 @@ from typing import Any
 
 from ..registry import define, linear
 from . import batching
-from .kernels import conj, is_complex, is_narrow
+from .kernels import conj, is_complex, is_narrow, wide
 
 INF = math.inf
 
@@ -70,7 +70,7 @@ linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis",
 def _centred(xp: Any, x: Any, axis: Any, correction: Any) -> Any:
     """2 (x - mean) / (n - correction), the gradient of the variance; nan or infinite where no degrees of freedom are left."""
     freedom = _count(x.shape, axis) - correction
-    x = _as(xp, x, xp.float32) if is_narrow(xp, x.dtype) else x
+    x = wide(xp, x)
     x = x - xp.mean(x, axis=axis, keepdims=True)
     x = x - xp.mean(x, axis=axis, keepdims=True)  # what the rounding of a mean far from 0 left
     return x * (2 / freedom if freedom > 0 else INF)
@@ -93,11 +93,16 @@ def _twice_std(xp: Any, ans: Any) -> Any:
 
 def std_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
     # Made again, not kept: consumers write 1 over the zeros of a deviation before they divide by it.
+    x = wide(xp, x)
     ans = xp.std(x, axis=axis, correction=correction, keepdims=keepdims)
     return var_vjp(xp, g / _twice_std(xp, ans), x, axis, correction, keepdims)
 
 
 def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
+    if is_narrow(xp, x.dtype):
+        dtype, x = x.dtype, wide(xp, x)
+        ans = xp.std(x, axis=axis, correction=correction, keepdims=keepdims)
+        return xp.astype(std_jvp(xp, wide(xp, t), x, ans, axis, correction, keepdims), dtype)
     return var_jvp(xp, t, x, axis, correction, keepdims) / _twice_std(xp, ans)
 
 
@@ -177,13 +182,15 @@ def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def prod_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    g = wide(xp, g)
     gradient = prod_gradient(xp, _as(xp, x, g.dtype), axis)
     return _kept(xp, g, x.shape, axis, keepdims) * conj(xp, gradient)
 
 
 def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    gradient = prod_gradient(xp, _as(xp, x, ans.dtype), axis)
-    return xp.sum(gradient * _as(xp, t, ans.dtype), axis=axis, dtype=ans.dtype, keepdims=keepdims)
+    dtype = xp.float32 if is_narrow(xp, ans.dtype) else ans.dtype
+    gradient = prod_gradient(xp, _as(xp, x, dtype), axis)
+    return _as(xp, xp.sum(gradient * _as(xp, t, dtype), axis=axis, dtype=dtype, keepdims=keepdims), ans.dtype)
 
 
 define("prod(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis", x=prod_vjp, jvp=prod_jvp,
@@ -227,6 +234,7 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, axis: Any, include_initial: Any
     axis = _scan_axis(axis, len(x.shape))
     if x.shape[axis] == 0:
         return xp.zeros_like(x)
+    g = wide(xp, g)
     x = conj(xp, _as(xp, x, g.dtype))
     g = _after_initial(g, axis, include_initial)
     # s[0] has no predecessor, so a[0] is not used
@@ -237,8 +245,9 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, axis: Any, include_initial: Any
 def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_initial: Any) -> Any:
     """s[k] = (product before k) * t[k] + x[k] s[k - 1]."""
     axis = _scan_axis(axis, len(x.shape))
-    x, t = _as(xp, x, ans.dtype), _as(xp, t, ans.dtype)
-    s = _recurrence(xp, x, _products_before(xp, x, axis) * t, axis)
+    dtype = xp.float32 if is_narrow(xp, ans.dtype) else ans.dtype
+    x, t = _as(xp, x, dtype), _as(xp, t, dtype)
+    s = _as(xp, _recurrence(xp, x, _products_before(xp, x, axis) * t, axis), ans.dtype)
     if not include_initial:
         return s
     return xp.concat([xp.zeros_like(ans[_along(len(x.shape), axis, slice(0, 1))]), s], axis=axis)
