@@ -11,7 +11,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, dispatch, element, fast, grad_mode, inplace, profiling, views
+from .engine import convert, copying, dispatch, element, fast, grad_mode, inplace, profiling, views
 from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
 from .engine.level import Layer
@@ -261,6 +261,7 @@ _METHODS = {
     "__getitem__": _getitem, "__setitem__": _setitem_replacing, "T": property(_transposed), "mT": property(_matrix_transposed),
     "real": property(_real, _set_real), "imag": property(_imag, _set_imag),
     "reshape": _reshape, "permute_dims": _permute_dims, "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
+    "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():
     setattr(Surface, _name, _method)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ class TestDual:
         def f(x):
             with pytest.warns(UserWarning, match=r"Converting a Dual with a tangent to a scalar by float\(\) drops the tangent"):
                 float(x[0])
-            for leave in (np.asarray, lambda x: x.numpy(), np.from_dlpack, copy.copy, copy.deepcopy):
+            for leave in (np.asarray, lambda x: x.numpy(), np.from_dlpack, copy.copy, pickle.dumps):
                 with pytest.raises((RuntimeError, BufferError), match="Dual"):
                     leave(x)
             with pytest.raises(GradientError, match="a Dual is no leaf of a graph"):

@@ -97,15 +97,15 @@ def test_rules_of_nodes_made_before_a_transformation_began(xp):
 
 
 class TestCopies:
-    @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))])
+    @pytest.mark.parametrize("way", [copy.copy, lambda a: pickle.loads(pickle.dumps(a))])
     def test_a_copy_by_other_ways_than_operations_is_refused(self, way):
         x = np.array([1.0, 2.0, 3.0])
-        with pytest.raises(RuntimeError, match="a Tensor that the transformation 'grad' differentiates can be neither copied nor pickled; clone"):
+        with pytest.raises(RuntimeError, match=r"'grad' differentiates can be neither copied by copy.copy\(\) nor pickled; clone"):
             func.grad(lambda a: mg.sum(way(a) * a))(x)
         close(func.grad(lambda a: mg.sum(way(mg.ones(3)) * a))(x), [1, 1, 1])
         close(func.grad(lambda a: mg.sum(a.clone() * a))(x), 2 * x)
         for transform in (lambda f: func.jvp(f, (x,), (x,)), lambda f: func.vmap(f)(x)):
-            with pytest.raises(RuntimeError, match="belongs to a running transformation, so it can be neither copied nor pickled; clone"):
+            with pytest.raises(RuntimeError, match=r"so it can be neither copied by copy.copy\(\) nor pickled; clone"):
                 transform(way)
 
 

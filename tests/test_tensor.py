@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 import pickle
 import warnings
@@ -211,21 +210,6 @@ class TestLeaving:
     def test_format(self, xp):
         loss = xp.sum(xp.ones(2, dtype=xp.float64, requires_grad=True)) / 3
         assert f"{loss:.4f}" == "0.6667" and "Tensor(" in f"{loss}"
-
-    def test_deepcopy_and_pickle(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        xp.sum(x * x).backward()
-        c = copy.deepcopy(x)
-        assert c.requires_grad and c is not x
-        np.testing.assert_allclose(values(c.grad), [2, 4])
-        assert c.grad is not x.grad
-        with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
-            copy.deepcopy(x * 2)
-        p = pickle.loads(pickle.dumps(x))
-        assert p.requires_grad and p.grad is None
-        np.testing.assert_allclose(values(p), [1, 2])
-        with pytest.raises(RuntimeError, match="only leaf Tensors can be pickled"):
-            pickle.dumps(x * 2)
 
 
 class TestOperators:

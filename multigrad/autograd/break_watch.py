@@ -33,7 +33,7 @@ _lock = threading.RLock()
 _exchanged: list[tuple[Any, str, Make]] = []
 
 CONVERT = f"{OWN}engine{os.sep}convert.py"
-MAKERS = (CONVERT, f"{OWN}engine{os.sep}tensor.py", f"{OWN}namespace.py")
+MAKERS = (CONVERT, f"{OWN}engine{os.sep}copying.py", f"{OWN}engine{os.sep}tensor.py", f"{OWN}namespace.py")
 """Where leaves are made for the program. Transformations and gradcheck make some of their own."""
 
 
@@ -77,7 +77,7 @@ def _exchanges() -> Iterator[tuple[Any, str, Make]]:
     for scalar in (float, int, complex):
         yield Leaving, f"__{scalar.__name__}__", _casting(scalar)
     for name, what in TOLD.items():
-        yield Leaving if name in vars(Leaving) else Tensor, name, _telling(what)
+        yield next(kind for kind in Tensor.__mro__ if name in vars(kind)), name, _telling(what)
     yield Tensor, "requires_grad_", _requiring
     yield vars(inplace), "in_place", break_follow.writing_in_place
     yield vars(inplace), "directly", break_follow.writing_directly

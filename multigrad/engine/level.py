@@ -80,10 +80,11 @@ class Run:
     inner      whether the latter does: off during an ordinary backward pass over such Tensors, which must not keep the
                transformation itself from seeing what the pass computes
     outer      the transformation in which it was begun
+    inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the user's
     randomness what vmap was told about random numbers; None: it is no vmap
     """
 
-    __slots__ = ("finished", "grad_mode", "inner", "name", "number", "outer", "randomness")
+    __slots__ = ("finished", "grad_mode", "inner", "inputs", "name", "number", "outer", "randomness")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -92,6 +93,7 @@ class Run:
         self.grad_mode = Switch()
         self.inner = Switch()
         self.finished = False
+        self.inputs: list[Any] = []
         self.randomness: str | None = None
 
     def records(self, level: int) -> bool:

@@ -287,20 +287,6 @@ class Tensor(Leaving):
         copied = self.detach()
         return copied if self._history is None else copied.requires_grad_()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-                               "Use detach() first, or clone() to keep the graph.")
-        if isinstance(self._array, Layer):
-            raise RuntimeError("a Tensor of a running transformation cannot be copied deeply")
-        copied = wrap(self._elem.host.xp.asarray(self._array, copy=True))
-        memo[id(self)] = copied
-        if self._history is not None:
-            copied.requires_grad_()
-        if self.grad is not None:
-            copied._own_cell().grad = self.grad.__deepcopy__(memo) if self.grad.is_leaf else self.grad.detach().__deepcopy__(memo)
-        return copied
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf or isinstance(self._array, Layer):
             raise RuntimeError("only leaf Tensors can be pickled; use detach() first")
@@ -413,10 +399,6 @@ class LayeredTensor(Tensor):
         self._movable()
         return super().__copy__()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        self._movable()
-        return super().__deepcopy__(memo)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._movable()
         return super().__reduce_ex__(protocol)
@@ -424,7 +406,8 @@ class LayeredTensor(Tensor):
     def _movable(self) -> None:
         """Raise unless it is a constant: a copy by other ways than operations would lose the derivative."""
         if self._history is not None:
-            raise RuntimeError(f"a Tensor that the transformation {self._run.name!r} differentiates can be neither copied nor pickled; clone() it")
+            raise RuntimeError(f"a Tensor that the transformation {self._run.name!r} differentiates can be neither copied by copy.copy() "
+                               "nor pickled; clone() it")
 
     def _check(self) -> None:
         if self._born is not None and len(self._cell) != self._born:

@@ -44,14 +44,7 @@ def _renew(t: Any) -> bool:
     elif how is None:
         t._array = stopped(base._array)
     else:
-        op, args, number, _ = how
-        inner = (base._array, *args)
-        if isinstance(base._array, Layer):
-            found = general(op, inner)
-        else:
-            host = t._elem.host
-            found = host.at_once(host.xp, base._array, lambda: run_raw(op, inner, host))
-        t._array = found if number is None or op.outputs == () else found[number]
+        t._array = shown(base, how)
         if type(base._node) is Computed:
             base._node.mark(t)
         elif base._node is not None and t._elem.floating:
@@ -60,20 +53,36 @@ def _renew(t: Any) -> bool:
                 if recording_at(t):
                     raise GradientError(why.format("its base or another view of its base has been"))
                 return False
-            _record(t, op, inner, base)
+            record_view(t)
         elif type(t._node) is not AccumulateGrad:
             t._node = None
     t._born = len(t._cell)
     return True
 
 
-def _record(t: Any, op: Op, inner: tuple[Any, ...], base: Any) -> None:
-    """Give a view the node that it would have, were it made now."""
+def shown(base: Any, how: Any) -> Any:
+    """The array of a view that is made so of `base`."""
+    op, args, number, _ = how
+    inner = (base._array, *args)
+    if isinstance(base._array, Layer):
+        found = general(op, inner)
+    else:
+        host = base._elem.host
+        found = host.at_once(host.xp, base._array, lambda: run_raw(op, inner, host))
+    return found if number is None or op.outputs == () else found[number]
+
+
+def record_view(t: Any) -> None:
+    """Give a view the node that it would have, were it made now; none if its base has none."""
+    base, (op, args, _, _) = t._base, t._how
+    if base._node is None:
+        t._node = None
+        return
     old = t._node
-    rest = (None,) * (len(inner) - 1)
+    inner, rest = (base._array, *args), (None,) * len(args)
     dispatch._attach(op, dispatch.needs_of(op, (base._node, *rest)), inner, (base._node, *rest), (base._cell, *rest), t._array, [t])
     move_retained(old, t._node)
-    instruments.recorded(t._node, (base, *inner[1:]), t)
+    instruments.recorded(t._node, (base, *args), t)
 
 
 def move_retained(old: Node | None, new: Node) -> None:

@@ -143,6 +143,7 @@ def _checked_input(x: Any, name: str) -> Any:
 def _input(x: Any, run: Run, name: str) -> LayeredTensor:
     t = LayeredTensor._make(_checked_input(x, name), run, run.own_level)
     t.requires_grad_()
+    run.inputs.append(t._node)
     return t
 
 

@@ -189,7 +189,8 @@ class Immutable(Leaving):
         raise GradientError(f"Can't call {what} on a {type(self).__name__}: its value belongs to the transformation {self._run.name!r}.")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied nor pickled; clone() it")
+        raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
+                           "clone() it")
 
 
 def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
