@@ -416,6 +416,7 @@ class BackwardCFunction(FunctionCtx):
 
     def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int) -> Any:
         """A gradient that backward returned, as the engine takes it: of the argument's shape and dtype."""
+        x = peeled(x, self._level)  # what it was computed with may have been made where another transformation runs
         above = _stays(x, self._level) and x._level <= reach
         t = x if above or (type(x) is Tensor and self._run is None) else self._at_level(x, p.like, "backward")
         t._check()
@@ -435,9 +436,11 @@ class BackwardCFunction(FunctionCtx):
 
 def _within(x: Any, level: int) -> Any:
     """A batch or a dual above this level, without the Tensors of the level that it is made of: constants, since nothing was recorded."""
+    while isinstance(x, Tensor) and x._level >= level:
+        x = strip(x._array)
     if not isinstance(x, Layer) or x._level < level:
         return x
-    return strip(x._array) if isinstance(x, Tensor) else x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
+    return x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
 
 
 def _stays(x: Any, level: int) -> bool:

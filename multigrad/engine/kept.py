@@ -22,7 +22,7 @@ from .element import Host
 from .graph import FREED, Computed, Node, describe, edge, modified, tick
 from .level import Layer, Run
 from .rules import Pullback
-from .tensor import LayeredTensor, Tensor, alias, wrap
+from .tensor import LayeredTensor, Tensor, alias, wrap, wrap_at
 
 if TYPE_CHECKING:
     from .custom import BackwardCFunction
@@ -166,14 +166,20 @@ def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
     """An array that was computed of the inputs of the Function of this name, with a history that raises at these levels."""
     own = x._level if isinstance(x, Layer) else 0
-    if own and not isinstance(x, Tensor):  # a batch
-        below = [m for m in levels if m.level < own]
-        x = x._mapped(lambda part: refusing(part, below, name)) if below else x
+    below = [m for m in levels if m.level < own]
+    message = TWICE.format(name)
+    if isinstance(x, Tensor) and x._history is None:
+        inner = refusing(x._array, below, name) if below else x._array
+        at = next((m for m in levels if m.level == own), None)
+        if at is not None:  # the level at which forward ran
+            x = _raised(inner, at, message)
+        elif below:  # one that was made where another transformation runs
+            x = wrap_at(x, inner)
+    elif below and not isinstance(x, Tensor):
+        x = x._mapped(lambda part: refusing(part, below, name))
     for m in levels:
-        if m.level == own and isinstance(x, Tensor) and x._history is None:  # the level at which forward ran
-            x = _raised(x._array, m, TWICE.format(name))
-        elif m.level > own:
-            x = _raised(x, m, TWICE.format(name))
+        if m.level > own:
+            x = _raised(x, m, message)
     return x
 
 
