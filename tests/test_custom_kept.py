@@ -86,13 +86,13 @@ def written(xp):
     """Computed of the input by writing it into an array made anew, through a view."""
     def keep(ctx, x, p):
         both = xp.zeros((2, 3), dtype=p.dtype)
-        row = both[1]
+        row = both[1, ...]
         row += p
-        both[0] = 1.0
+        both[0, ...] = 1.0
         ctx.save_for_backward(both)
         ctx.save_for_forward(both)
 
-    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0][1])
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0][1, ...])
 
 
 def under_no_grad(xp):
@@ -164,8 +164,8 @@ def along(f):
 def over_rows(f):
     """vmap of f, of which the first row is taken."""
     def first(x):
-        xp = mg.namespace(x)
-        return func.vmap(f)(xp.stack([xp.asarray(x), xp.asarray(x) * 2]))[0]
+        xp = mg.namespace(mg.asarray(x))
+        return func.vmap(f)(xp.stack([xp.asarray(x), xp.asarray(x) * 2]))[0, ...]
 
     return first
 
@@ -189,7 +189,7 @@ SECOND = {
     "vmap of hessian": lambda f: over_rows(func.hessian(f)),
 }
 FIRST = {
-    "grad": lambda f: func.grad(f), "jvp": along, "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(f(x)))[0], "jacrev": func.jacrev,
+    "grad": lambda f: func.grad(f), "jvp": along, "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(func.vjp(f, x)[0]))[0], "jacrev": func.jacrev,
     "jacfwd": func.jacfwd, "vmap of grad": lambda f: over_rows(func.grad(f)), "vmap of jvp": lambda f: over_rows(along(f)),
     "grad of vmap": lambda f: func.grad(over_rows(f)),
 }

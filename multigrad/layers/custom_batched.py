@@ -272,6 +272,8 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
         return type(x)(v for v, _ in pairs), [flag for _, flag in pairs]
     inner = _peeled(x, run)
     mine = isinstance(inner, Batched) and inner._run is run
+    if isinstance(x, Layer) and not isinstance(inner, Layer):
+        inner = wrap(inner)  # as the user's code has it
     found = known.get(id(x), inner._array if mine else inner)
     return found, mine or (found is not x and id(x) in known)  # an output that was the same for all examples is a batch as any
 
