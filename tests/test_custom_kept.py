@@ -414,7 +414,8 @@ class TestWhatStaysKnown:
 
         for name in ("jacrev of grad", "hessian"):
             w = raw(xp, V) if name == "hessian" else xp.asarray(raw(xp, V))
-            np.testing.assert_allclose(values(SECOND[name](lambda x: Scaled.apply(x, w))(raw(xp, X))), np.diag(2.0 * V), atol=1e-12, err_msg=name)
+            found = SECOND[name](lambda x, w=w: Scaled.apply(x, w))(raw(xp, X))
+            np.testing.assert_allclose(values(found), np.diag(2.0 * V), atol=1e-12, err_msg=name)
 
     def test_raw_arrays(self, xp):
         """What left the Tensors by `.array` is a constant, as the docstring says."""
