@@ -101,7 +101,8 @@ class TestUsersDerivatives:
         for name, found, expected in (
             ("jacrev", func.jacrev(f)(x), np.diag(2 * X)), ("jacfwd", func.jacfwd(f)(x), np.diag(2 * X)),
             ("hessian", func.hessian(total)(x), 2 * EYE), ("jacrev of grad", func.jacrev(func.grad(total))(x), 2 * EYE),
-            ("jvp of jvp", along(along(f, xp), xp)(x), 2 * np.ones(3)), ("grad of jvp", func.grad(lambda x: xp.sum(along(f, xp)(x)))(x), 2 * np.ones(3)),
+            ("jvp of jvp", along(along(f, xp), xp)(x), 2 * np.ones(3)),
+            ("grad of jvp", func.grad(lambda x: xp.sum(along(f, xp)(x)))(x), 2 * np.ones(3)),
             ("vmap of grad", func.vmap(func.grad(total))(rows), np.stack([2 * X, 2 * X + 2])),
             ("vmap of jvp", func.vmap(along(f, xp))(rows), np.stack([2 * X, 2 * X + 2])),
             ("vmap of hessian", func.vmap(func.hessian(total))(rows), np.stack([2 * EYE] * 2)),

@@ -226,23 +226,24 @@ class AccumulateGrad(Node):
 class Computed(Node):
     """What stands for the history of the arrays that the forward of a Function computes of its inputs, as long as forward runs.
 
-    forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None.
+    forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None,
+    and a pass ends there.
 
-    moving  per argument of `apply` whether a derivative may be asked for
+    moving  per argument of `apply` whether a derivative may be asked for; empty where those that are have a history
     known   once it has run, what it has computed that is alive, by its id
     """
 
-    __slots__ = ("_marked", "_outer", "known", "moving")
+    __slots__ = ("known", "marked", "moving", "outer")
+    seq = 0
+    next = ()
+    saved = ()
+    cells = None
+    known: dict[int, weakref.ref[Tensor]]
 
-    def __init__(self, rule: Pullback, moving: Sequence[bool]) -> None:
-        self.seq = tick()
-        self.rule = rule
-        self.saved = self.next = ()
-        self.cells = self.extra = None
+    def __init__(self, moving: Sequence[bool] = ()) -> None:
         self.moving = moving
-        self.known: dict[int, weakref.ref[Tensor]] = {}
-        self._marked: list[weakref.ref[Tensor]] = []
-        self._outer = following.get()
+        self.marked: list[weakref.ref[Tensor]] = []
+        self.outer = following.get()
 
     def name(self) -> str:
         return "Computed"
@@ -251,22 +252,18 @@ class Computed(Node):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return ()
 
-    def mark(self, t: Tensor) -> Tensor:
-        """Note that `t` was computed of the inputs. Returns it."""
-        t._node = self
-        self._marked.append(weakref.ref(t))
-        return t
-
     def release(self) -> None:
         """Make constants of all that was marked. What a forward around this one has to know stays marked for that."""
-        for ref in self._marked:
-            t = ref()
+        outer = self.outer
+        known = self.known = {}
+        for at in self.marked:
+            t = at()
             if t is not None and t._node is self:
-                t._node = None
-                self.known[id(t)] = ref
-                if self._outer is not None:
-                    self._outer.mark(t)
-        self._marked.clear()
+                t._node = outer
+                known[id(t)] = at
+                if outer is not None:
+                    outer.marked.append(at)
+        self.marked = []
 
 
 following: ContextVar[Computed | None] = ContextVar("multigrad.computed", default=None)
@@ -275,8 +272,11 @@ following: ContextVar[Computed | None] = ContextVar("multigrad.computed", defaul
 
 def mark(t: Tensor) -> Tensor:
     """Note, inside a forward, that `t` was computed of its inputs. Returns it."""
-    found = following.get()
-    return t if found is None else found.mark(t)
+    forward = following.get()
+    if forward is not None:
+        t._node = forward
+        forward.marked.append(weakref.ref(t))
+    return t
 
 
 class GradCell:

@@ -63,23 +63,19 @@ class Slot:
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:
         """The Tensor that was saved, or one of the same value and history."""
-        t = self._unpacked(ctx)
-        return ctx._refusing(t) if self.computed else t
-
-    def _unpacked(self, ctx: BackwardCFunction) -> Tensor:
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
         packed = isinstance(self.array, saved.Packed)
         if self.cell and self.cell[-1] > ctx._seq:
             raise modified(describe(self.elem.host, self.array, node), self.cell, ctx._seq)
         found = self.original()
         if found is not None and found._node is node and found._array is self.array:
-            return found
+            return ctx._refusing(found) if self.computed else found
         array = self.array.unpack() if packed else self.array
         t = wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level)
         if not packed:
             t._cell = self.cell
         t._node = node
-        return t
+        return ctx._refusing(t) if self.computed else t
 
 
 class SavedTensor:
@@ -208,9 +204,13 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
     return False
 
 
+CONTAINERS = frozenset([tuple, list, dict])
+"""Where arrays among the attributes of a ctx are looked for."""
+
+
 def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
     """What was computed among the arrays of a value that forward has put on its ctx: it, or what lists, tuples and dictionaries hold."""
-    if type(value) is tuple or type(value) is list or type(value) is dict:
+    if type(value) in CONTAINERS:
         for x in value.values() if type(value) is dict else value:
             yield from computed_in(x, forward)
     elif isinstance(value, Layer) and was_computed(value, forward):
