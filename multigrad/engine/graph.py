@@ -238,11 +238,11 @@ class Computed(Node):
     next = ()
     saved = ()
     cells = None
-    known: dict[int, weakref.ref[Tensor]]
 
     def __init__(self, moving: Sequence[bool] = ()) -> None:
         self.moving = moving
         self.marked: list[weakref.ref[Tensor]] = []
+        self.known: dict[int, weakref.ref[Tensor]] = {}
         self.outer = following.get()
 
     def name(self) -> str:
