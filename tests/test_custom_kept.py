@@ -290,6 +290,40 @@ class TestWhatForwardComputed:
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.grad(xp.sum(g), t)
 
+    def test_recorded_inside_forward(self, xp):
+        """With enable_grad, of what was computed before: a pass inside of forward ends there, one after it raises."""
+        w = xp.asarray(raw(xp, V), requires_grad=True)
+
+        class Inner(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                with mg.enable_grad():
+                    z = y * w
+                    xp.sum(z).backward()
+                    ctx.save_for_backward(y * w)
+                return xp.sum(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(Inner.apply(t), t, create_graph=True)
+        np.testing.assert_allclose(values(w.grad), 2 * X)
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(xp.sum(g), t)
+
+    def test_who_watches_does_not_matter(self, xp):
+        f = saved(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        with mg.autograd.detect_anomaly(), mg.autograd.graph.save_on_cpu(), pytest.raises(RuntimeError, match=REACHED):
+            (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+            mg.autograd.grad(xp.sum(g * V[0]), t)
+        with mg.autograd.profiler.profile(), pytest.raises(RuntimeError, match=REACHED):
+            (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+            mg.autograd.grad(xp.sum(g * V[0]), t)
+
     def test_where_no_derivative_passes(self, xp):
         """A mask of what was kept, or the kept array after detach() in backward, has no derivative, so nothing is missing."""
         class Relu(Function):

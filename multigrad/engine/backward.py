@@ -222,6 +222,7 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
     if kind is Computed:
+        node.reached()  # type: ignore[attr-defined]
         return STOP
     e = getattr(node, "extra", None)
     if isinstance(node, MultiNode):

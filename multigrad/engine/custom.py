@@ -23,9 +23,9 @@ from .backward import Pass, current, strip
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
 from .grad_mode import Mode
-from .graph import FREED, AccumulateGrad, Computed, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from .graph import FREED, TWICE, AccumulateGrad, Computed, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
-from .kept import CONTAINERS, OP, TWICE, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 from .level import Layer, Run
 from .rules import Pullback, conform_gradient
 from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
@@ -143,7 +143,9 @@ class BackwardCFunction(FunctionCtx):
         self._attributes, self._movers = {}, ()
         if top is not None:
             self._host = top._elem.host
-        self._forward = Computed() if forward is None and nodes and self._forward_cls._follows else forward
+        if forward is None and nodes and self._forward_cls._follows:
+            forward = Computed(self._forward_cls.__name__, (), self._next)
+        self._forward = forward
         self._seq = self._start = tick()
 
     def _node(self) -> CustomNode:
@@ -193,7 +195,8 @@ class BackwardCFunction(FunctionCtx):
                 if id(out) in dirty:
                     self._rebase(t, node, i)
                 else:
-                    if id(out) in inputs or (t._node is not None and 0 < t._node.seq < self._start):  # not forward's own: another one on its memory
+                    if id(out) in inputs or (t._node is not None and t._node.seq < self._start and t._history is not None):
+                        # not forward's own: another one on its memory
                         t = wrap_like(t, t._array, t, itself(t))
                     inside_function(t)
                     t._node = node.pick(i)

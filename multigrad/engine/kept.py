@@ -19,7 +19,7 @@ from ..registry import Op
 from . import saved
 from .dispatch import is_array
 from .element import Host
-from .graph import FREED, Computed, Node, describe, edge, modified, tick
+from .graph import FREED, TWICE, Computed, Node, describe, edge, modified, tick
 from .level import Layer, Run
 from .rules import Pullback
 from .tensor import LayeredTensor, Tensor, alias, wrap, wrap_at
@@ -99,11 +99,6 @@ class SavedTensor:
 
 
 # What was computed on the way
-
-
-TWICE = ("{}: a second derivative reached an array that forward computed and kept, and how that depends on the inputs is not known. Keep inputs "
-         "and outputs only, and compute the rest in backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
-         "gradgradcheck tests it. What is to be a constant can be detached in backward.")
 
 
 @cache

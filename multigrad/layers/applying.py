@@ -33,7 +33,7 @@ def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any
     forward = None
     if top is not None and not (type(top) is Tensor or type(top) is View) and cls._follows:
         moving = [_moves(x) for x in flat]
-        forward = Computed(moving) if any(moving) else None
+        forward = Computed(cls.__name__, moving) if any(moving) else None
     if isinstance(top, Dual):
         return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names, forward=forward), forward)[0]
     if isinstance(top, Batched):
@@ -111,6 +111,7 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
         token = None
     else:
         token = following.set(forward)
+        forward.next = ctx._next
         _mark_inputs(forward, flat)
     off = None if forward is not None else False
     innermost.set(off)
