@@ -14,7 +14,7 @@ from . import inspection, methods, registry
 from .engine import convert, dispatch, element, fast, profiling, rules
 from .engine.element import Host
 from .engine.leaving import Leaving
-from .engine.level import Layer, innermost
+from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
 from .methods import function_of
 from .registry import OPS, Op
@@ -188,7 +188,10 @@ def _dtype_named(host: Host, x: Any) -> Any:
 
 
 def _anchored(op: Op, host: Host) -> Callable[..., Any]:
-    """A function that may get no array at all (full, linspace): then it is this backend's, else its arguments decide."""
+    """A function that may get no array at all (full, linspace): then it is this backend's, else its arguments decide.
+
+    What is only made in the form of its argument (zeros_like) belongs to the transformation that runs, as what `zeros` makes.
+    """
     made = _creation(op, host)
     derived = function_of(op)
 
@@ -201,6 +204,10 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
         if "dtype" in kwargs:
             kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
         result = derived(*args, **kwargs)
+        if op.kind == "nondifferentiable" and (run := running()) is not None and result._level < run.tensor_level:
+            while isinstance(result, Tensor):
+                result = result._array
+            result = wrap_new(result)
         return result.requires_grad_() if requires_grad else result
 
     return _named(function, op, inspect.signature(made))

@@ -86,13 +86,13 @@ def written(xp):
     """Computed of the input by writing it into an array made anew, through a view."""
     def keep(ctx, x, p):
         both = xp.zeros((2, 3), dtype=p.dtype)
-        row = both[1]
+        row = both[1, ...]
         row += p
-        both[0] = 1.0
+        both[0, ...] = 1.0
         ctx.save_for_backward(both)
         ctx.save_for_forward(both)
 
-    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0][1])
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0][1, ...])
 
 
 def under_no_grad(xp):
@@ -106,6 +106,8 @@ def under_no_grad(xp):
 def by_another_function(xp):
     """Kept is what a Function gave that forward applies."""
     class Same(Function):
+        generate_vmap_rule = True
+
         @staticmethod
         def forward(ctx, x):
             return x * 1
@@ -162,8 +164,8 @@ def along(f):
 def over_rows(f):
     """vmap of f, of which the first row is taken."""
     def first(x):
-        xp = mg.namespace(x)
-        return func.vmap(f)(xp.stack([xp.asarray(x), xp.asarray(x) * 2]))[0]
+        xp = mg.namespace(mg.asarray(x))
+        return func.vmap(f)(xp.stack([xp.asarray(x), xp.asarray(x) * 2]))[0, ...]
 
     return first
 
@@ -187,7 +189,7 @@ SECOND = {
     "vmap of hessian": lambda f: over_rows(func.hessian(f)),
 }
 FIRST = {
-    "grad": lambda f: func.grad(f), "jvp": along, "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(f(x)))[0], "jacrev": func.jacrev,
+    "grad": lambda f: func.grad(f), "jvp": along, "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(func.vjp(f, x)[0]))[0], "jacrev": func.jacrev,
     "jacfwd": func.jacfwd, "vmap of grad": lambda f: over_rows(func.grad(f)), "vmap of jvp": lambda f: over_rows(along(f)),
     "grad of vmap": lambda f: func.grad(over_rows(f)),
 }
@@ -288,8 +290,42 @@ class TestWhatForwardComputed:
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.grad(xp.sum(g), t)
 
+    def test_recorded_inside_forward(self, xp):
+        """With enable_grad, of what was computed before: a pass inside of forward ends there, one after it raises."""
+        w = xp.asarray(raw(xp, V), requires_grad=True)
+
+        class Inner(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                with mg.enable_grad():
+                    z = y * w
+                    xp.sum(z).backward()
+                    ctx.save_for_backward(y * w)
+                return xp.sum(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(Inner.apply(t), t, create_graph=True)
+        np.testing.assert_allclose(values(w.grad), 2 * X)
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(xp.sum(g), t)
+
+    def test_who_watches_does_not_matter(self, xp):
+        f = saved(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        with mg.autograd.detect_anomaly(), mg.autograd.graph.save_on_cpu(), pytest.raises(RuntimeError, match=REACHED):
+            (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+            mg.autograd.grad(xp.sum(g * V[0]), t)
+        with mg.autograd.profiler.profile(), pytest.raises(RuntimeError, match=REACHED):
+            (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+            mg.autograd.grad(xp.sum(g * V[0]), t)
+
     def test_where_no_derivative_passes(self, xp):
-        """A mask of what was kept, or the kept array after detach(), has no derivative, so nothing is missing."""
+        """A mask of what was kept, or the kept array after detach() in backward, has no derivative, so nothing is missing."""
         class Relu(Function):
             @staticmethod
             def forward(ctx, x, w):
@@ -299,7 +335,7 @@ class TestWhatForwardComputed:
             @staticmethod
             def backward(ctx, g):
                 z, w = ctx.saved_tensors
-                return xp.where(z > 0, g * w, 0.0) + 0.0 * z.detach() * xp.floor(z), None
+                return xp.where(z > 0, g * w, 0.0) + 0.0 * z.detach(), None
 
             @staticmethod
             def jvp(ctx, t, _):
@@ -324,7 +360,7 @@ class TestWhatForwardComputed:
                 return g * ctx.p
 
         t = xp.asarray(raw(xp, X), requires_grad=True)
-        (g,) = mg.autograd.grad(xp.sum(Once.apply(t)), t, create_graph=True)
+        (g,) = mg.autograd.grad(xp.sum(Once.apply(t) ** 2), t, create_graph=True)
         with pytest.raises(RuntimeError, match="once_differentiable"):
             mg.autograd.grad(xp.sum(g), t)
 
@@ -412,7 +448,8 @@ class TestWhatStaysKnown:
 
         for name in ("jacrev of grad", "hessian"):
             w = raw(xp, V) if name == "hessian" else xp.asarray(raw(xp, V))
-            np.testing.assert_allclose(values(SECOND[name](lambda x: Scaled.apply(x, w))(raw(xp, X))), np.diag(2.0 * V), atol=1e-12, err_msg=name)
+            found = SECOND[name](lambda x, w=w: Scaled.apply(x, w))(raw(xp, X))
+            np.testing.assert_allclose(values(found), np.diag(2.0 * V), atol=1e-12, err_msg=name)
 
     def test_raw_arrays(self, xp):
         """What left the Tensors by `.array` is a constant, as the docstring says."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import _Mode
-from ..engine.level import Layer, Run
+from ..engine.level import Layer, Run, outside
 from ..engine.level import dual_levels as _entered
 from ..engine.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
@@ -123,6 +123,8 @@ def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
     if isinstance(x, Dual):
         x._check()
         if x._run is run:
+            if isinstance(x._tangent, Layer):
+                x._tangent._check()  # raises where it is not known
             return None if x._tangent is None else (x._array, x._tangent)
         parts = [_split(x._array, run), None if x._tangent is None else _split(x._tangent, run)]
         if parts == [None, None]:
@@ -136,4 +138,5 @@ def _split(x: Any, run: Run) -> tuple[Any, Any] | None:
 
 
 def _zero(x: Any) -> Any:
-    return x._elem.host.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0
+    with outside():
+        return x._elem.host.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0

@@ -13,7 +13,7 @@ from ..errors import GradientError
 from ..registry import Rule
 from . import grad_mode
 from .element import narrow_seen
-from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
+from .graph import FREED, AccumulateGrad, Computed, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import Layer, innermost, outside
 from .reach import reach, survey
@@ -220,6 +220,9 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
     """Run a node that is no plain Node, with its hooks. Returns what its rule returned, or STOP."""
     if kind is Pick:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
+        return STOP
+    if kind is Computed:
+        node.reached()  # type: ignore[attr-defined]
         return STOP
     e = getattr(node, "extra", None)
     if isinstance(node, MultiNode):

@@ -23,9 +23,9 @@ from .backward import Pass, current, strip
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
 from .grad_mode import Mode
-from .graph import FREED, AccumulateGrad, Computed, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from .graph import FREED, TWICE, AccumulateGrad, Computed, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
-from .kept import OP, TWICE, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 from .level import Layer, Run
 from .rules import Pullback, conform_gradient
 from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
@@ -110,9 +110,8 @@ class BackwardCFunction(FunctionCtx):
     _outputs: dict[int, Extra]  # hooks of outputs
     _ref: weakref.ref[CustomNode] | None
 
-    def _begin(self, flat: Sequence[Any], top: Tensor | None, forward: Computed | None) -> None:
+    def _begin(self, flat: Sequence[Any], top: Tensor | None, forward: Computed | None = None) -> None:
         """Take note of the arguments, as they are before forward."""
-        self._forward = forward
         self._run = top._run if type(top) is LayeredTensor else None
         self._level = 1 if top is None else top._level
         records = top is not None and recording_at(top)
@@ -144,6 +143,9 @@ class BackwardCFunction(FunctionCtx):
         self._attributes, self._movers = {}, ()
         if top is not None:
             self._host = top._elem.host
+        if forward is None and nodes and self._forward_cls._follows:
+            forward = Computed(self._forward_cls.__name__, (), self._next)
+        self._forward = forward
         self._seq = self._start = tick()
 
     def _node(self) -> CustomNode:
@@ -193,16 +195,18 @@ class BackwardCFunction(FunctionCtx):
                 if id(out) in dirty:
                     self._rebase(t, node, i)
                 else:
-                    if id(out) in inputs or ((at := t._history) is not None and at.seq < self._start):  # not forward's own: another one on its memory
+                    if id(out) in inputs or (t._node is not None and t._node.seq < self._start and t._history is not None):
+                        # not forward's own: another one on its memory
                         t = wrap_like(t, t._array, t, itself(t))
                     inside_function(t)
                     t._node = node.pick(i)
-            elif t._history is not None or (id(out) in inputs and id(out) not in dirty):
+            elif (t._node is not None and t._history is not None) or (id(out) in inputs and id(out) not in dirty):
                 t = alias(t)
             results.append(t)
         if node is not None:
             self._save(outs, results, inputs - set(dirty), top)
-            self._notice(flat)
+            if self._forward is not None:
+                self._notice(flat, self._forward)
             instruments.recorded(node, flat, tuple(results))
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
@@ -265,16 +269,15 @@ class BackwardCFunction(FunctionCtx):
             slots.append(Slot(t, number if own else t._history, self, number is None and id(x) not in inputs and was_computed(x, self._forward)))
         self._slots = slots
 
-    def _notice(self, flat: Sequence[Any]) -> None:
+    def _notice(self, flat: Sequence[Any], forward: Computed) -> None:
         """Note which attributes hold arrays that forward computed of its inputs, and which levels further in would need to know how."""
-        if self._forward is None:
-            return
-        known = {id(x) for x in flat}
         for name, value in self.__dict__.items():
-            found = [weakref.ref(x) for x in computed_in(value, self._forward) if id(x) not in known]
-            if found and name not in _PASSED_ON:
-                self._attributes[name] = found
-        if self._attributes or any(slot is not None and slot.computed for slot in self._slots or ()):
+            if name not in _PASSED_ON and isinstance(value, (Layer, *CONTAINERS)):
+                known = {id(x) for x in flat}
+                found = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
+                if found:
+                    self._attributes[name] = found
+        if self._run is not None and (self._attributes or any(slot is not None and slot.computed for slot in self._slots or ())):
             self._movers = movers(flat, self._level)
 
     def _refusing(self, x: Any) -> Any:
@@ -293,6 +296,8 @@ class BackwardCFunction(FunctionCtx):
 
     def _called(self, given: Sequence[Any]) -> Any:
         """Call the user's backward, with such arrays among the attributes, too."""
+        if not self._attributes:
+            return BackwardCFunction.apply(self, *given)
         before = {}
         for name, refs in self._attributes.items():
             known = {id(x): self._refusing(x) for ref in refs if (x := ref()) is not None}
@@ -416,6 +421,7 @@ class BackwardCFunction(FunctionCtx):
 
     def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int) -> Any:
         """A gradient that backward returned, as the engine takes it: of the argument's shape and dtype."""
+        x = peeled(x, self._level)  # what it was computed with may have been made where another transformation runs
         above = _stays(x, self._level) and x._level <= reach
         t = x if above or (type(x) is Tensor and self._run is None) else self._at_level(x, p.like, "backward")
         t._check()
@@ -435,9 +441,11 @@ class BackwardCFunction(FunctionCtx):
 
 def _within(x: Any, level: int) -> Any:
     """A batch or a dual above this level, without the Tensors of the level that it is made of: constants, since nothing was recorded."""
+    while isinstance(x, Tensor) and x._level >= level:
+        x = strip(x._array)
     if not isinstance(x, Layer) or x._level < level:
         return x
-    return strip(x._array) if isinstance(x, Tensor) else x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
+    return x._mapped(lambda part: _within(part, level))  # type: ignore[attr-defined]
 
 
 def _stays(x: Any, level: int) -> bool:

@@ -17,7 +17,7 @@ from .. import registry
 from ..registry import Op
 from . import grad_mode, layout, tensor
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
-from .graph import MultiNode, Node, following, tick
+from .graph import MultiNode, Node, following, mark, tick
 from .level import Layer, innermost
 from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
 from .tensor import How, LayeredTensor, Tensor, View, wrap, wrap_new
@@ -247,7 +247,7 @@ def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
     if forward is not None and op.kind != "nondifferentiable" and needs_of(op, edges) is not None and not is_flat(op):
         for t in outs:
             if isinstance(t, Tensor) and t._elem.floating and t._node is None:
-                forward.mark(t)
+                mark(t)
 
 
 def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, How | None]]:

@@ -80,7 +80,8 @@ def seed(t: Tensor, shared: bool = False) -> Any:
         raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
     host = t._elem.host
     if isinstance(t._array, Layer):
-        return strip(host.bound.ones_like(t._array))
+        with level.outside():
+            return strip(host.bound.ones_like(t._array))
     if shared and not t.shape:
         return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, t._array))
     return host.xp.ones_like(t._array)
@@ -295,7 +296,8 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
         found.pop()
         if materialize and isinstance(t, Tensor):
             host = t._elem.host
-            zeros: Tensor = host.bound.zeros_like(t)
+            with level.outside():
+                zeros: Tensor = host.bound.zeros_like(t)
             return zeros.requires_grad_() if p.create else zeros
         if not allow_unused:
             raise GradientError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this "

@@ -223,26 +223,35 @@ class AccumulateGrad(Node):
         return ()
 
 
+TWICE = ("{}: a second derivative reached an array that forward computed and kept, and how that depends on the inputs is not known. Keep inputs "
+         "and outputs only, and compute the rest in backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
+         "gradgradcheck tests it. What is to be a constant can be detached in backward.")
+
+
 class Computed(Node):
     """What stands for the history of the arrays that the forward of a Function computes of its inputs, as long as forward runs.
 
     forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None.
+    A pass that runs inside of forward (with enable_grad) ends there; one that gets there later raises.
 
-    moving  per argument of `apply` whether a derivative may be asked for
+    owner   the name of the Function
+    moving  per argument of `apply` whether a derivative may be asked for; empty where those that are have a history
     known   once it has run, what it has computed that is alive, by its id
     """
 
-    __slots__ = ("_marked", "_outer", "known", "moving")
+    __slots__ = ("known", "marked", "moving", "outer", "over", "owner")
+    saved = ()
+    cells = None
 
-    def __init__(self, rule: Pullback, moving: Sequence[bool]) -> None:
+    def __init__(self, owner: str, moving: Sequence[bool] = (), parents: tuple[Node, ...] = ()) -> None:
         self.seq = tick()
-        self.rule = rule
-        self.saved = self.next = ()
-        self.cells = self.extra = None
+        self.owner = owner
         self.moving = moving
+        self.next = parents
+        self.over = False
+        self.marked: list[weakref.ref[Tensor]] = []
         self.known: dict[int, weakref.ref[Tensor]] = {}
-        self._marked: list[weakref.ref[Tensor]] = []
-        self._outer = following.get()
+        self.outer = following.get()
 
     def name(self) -> str:
         return "Computed"
@@ -251,22 +260,24 @@ class Computed(Node):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return ()
 
-    def mark(self, t: Tensor) -> Tensor:
-        """Note that `t` was computed of the inputs. Returns it."""
-        t._node = self
-        self._marked.append(weakref.ref(t))
-        return t
+    def reached(self) -> None:
+        """A pass has arrived here."""
+        if self.over:
+            raise GradientError(TWICE.format(self.owner))
 
     def release(self) -> None:
         """Make constants of all that was marked. What a forward around this one has to know stays marked for that."""
-        for ref in self._marked:
-            t = ref()
+        outer = self.outer
+        known = self.known = {}
+        self.over = True
+        for at in self.marked:
+            t = at()
             if t is not None and t._node is self:
-                t._node = None
-                self.known[id(t)] = ref
-                if self._outer is not None:
-                    self._outer.mark(t)
-        self._marked.clear()
+                t._node = outer
+                known[id(t)] = at
+                if outer is not None:
+                    outer.marked.append(at)
+        self.marked = []
 
 
 following: ContextVar[Computed | None] = ContextVar("multigrad.computed", default=None)
@@ -275,8 +286,11 @@ following: ContextVar[Computed | None] = ContextVar("multigrad.computed", defaul
 
 def mark(t: Tensor) -> Tensor:
     """Note, inside a forward, that `t` was computed of its inputs. Returns it."""
-    found = following.get()
-    return t if found is None else found.mark(t)
+    forward = following.get()
+    if forward is not None:
+        t._node = forward
+        forward.marked.append(weakref.ref(t))
+    return t
 
 
 class GradCell:

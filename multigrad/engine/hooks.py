@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GradientError
 from .graph import Extra, GradCell, Node, Pick, RemovableHandle, extra, watch
 from .level import Layer, innermost
-from .tensor import Tensor, element_of, wrap_at
+from .tensor import Tensor, element_of, peeled, wrap_at
 
 if TYPE_CHECKING:
     from .backward import Pass
@@ -74,7 +74,8 @@ def _shown(g: Any, p: Pass) -> Any:
 
 
 def _hidden(t: Any, p: Pass) -> Any:
-    """A gradient as the pass works on it."""
+    """A gradient as the pass works on it, which a hook may have written into an array that it made."""
+    t = peeled(t, p.like._level)
     return t._array if isinstance(t, Tensor) and t._level == p.like._level and not p.create else t
 
 

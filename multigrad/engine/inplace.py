@@ -16,7 +16,7 @@ from ..registry import OPS, Op
 from . import backward, profiling
 from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
-from .graph import QUIET, AccumulateGrad, Node, flat_cells, following, last_write, tick
+from .graph import QUIET, AccumulateGrad, Node, flat_cells, following, last_write, mark, tick
 from .layout import history, in_memory, overlaps
 from .level import Layer, innermost
 from .tensor import Data, LayeredTensor, Tensor, View, element_of, peeled, wrap_at
@@ -111,10 +111,9 @@ def _has_history(x: Any) -> bool:
 
 def _mark(t: Any) -> None:
     """Inside the forward of a Function, note of the memory of `t` that what is written there was computed of its inputs."""
-    forward = following.get()
-    while forward is not None:
+    while following.get() is not None:
         if t._node is None and t._elem.floating:
-            forward.mark(t)
+            mark(t)
         if t._born is None:
             return
         t = t._base

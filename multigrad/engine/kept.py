@@ -21,10 +21,10 @@ from ..registry import Op
 from . import saved
 from .dispatch import is_array
 from .element import Host
-from .graph import FREED, Computed, Node, describe, edge, modified, tick
+from .graph import FREED, TWICE, Computed, Node, describe, edge, modified, tick
 from .level import Layer, Run
 from .rules import Pullback
-from .tensor import LayeredTensor, Tensor, alias, wrap
+from .tensor import LayeredTensor, Tensor, alias, wrap, wrap_at
 
 if TYPE_CHECKING:
     from .custom import BackwardCFunction
@@ -65,23 +65,19 @@ class Slot:
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:
         """The Tensor that was saved, or one of the same value and history."""
-        t = self._unpacked(ctx)
-        return ctx._refusing(t) if self.computed else t
-
-    def _unpacked(self, ctx: BackwardCFunction) -> Tensor:
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
         packed = isinstance(self.array, saved.Packed)
         if self.cell and self.cell[-1] > ctx._seq:
             raise modified(describe(self.elem.host, self.array, node), self.cell, ctx._seq)
         found = self.original()
         if found is not None and found._node is node and found._array is self.array:
-            return found
+            return ctx._refusing(found) if self.computed else found
         array = self.array.unpack() if packed else self.array
         t = wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level)
         if not packed:
             t._cell = self.cell
         t._node = node
-        return t
+        return ctx._refusing(t) if self.computed else t
 
 
 class SavedTensor:
@@ -105,11 +101,6 @@ class SavedTensor:
 
 
 # What was computed on the way
-
-
-TWICE = ("{}: a second derivative reached an array that forward computed and kept, and how that depends on the inputs is not known. Keep inputs "
-         "and outputs only, and compute the rest in backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
-         "gradgradcheck tests it. What is to be a constant can be detached in backward.")
 
 
 @cache
@@ -168,14 +159,20 @@ def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
     """An array that was computed of the inputs of the Function of this name, with a history that raises at these levels."""
     own = x._level if isinstance(x, Layer) else 0
-    if own and not isinstance(x, Tensor):  # a batch
-        below = [m for m in levels if m.level < own]
-        x = x._mapped(lambda part: refusing(part, below, name)) if below else x
+    below = [m for m in levels if m.level < own]
+    message = TWICE.format(name)
+    if isinstance(x, Tensor) and x._history is None:
+        inner = refusing(x._array, below, name) if below else x._array
+        at = next((m for m in levels if m.level == own), None)
+        if at is not None:  # the level at which forward ran
+            x = _raised(inner, at, message)
+        elif below:  # one that was made where another transformation runs
+            x = wrap_at(x, inner)
+    elif below and not isinstance(x, Tensor):
+        x = x._mapped(lambda part: refusing(part, below, name))
     for m in levels:
-        if m.level == own and isinstance(x, Tensor) and x._history is None:  # the level at which forward ran
-            x = _raised(x._array, m, TWICE.format(name))
-        elif m.level > own:
-            x = _raised(x, m, TWICE.format(name))
+        if m.level > own:
+            x = _raised(x, m, message)
     return x
 
 
@@ -204,9 +201,13 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
     return False
 
 
+CONTAINERS = (tuple, list, dict)
+"""Where arrays among the attributes of a ctx are looked for."""
+
+
 def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
     """What was computed among the arrays of a value that forward has put on its ctx: it, or what lists, tuples and dictionaries hold."""
-    if isinstance(value, (tuple, list, dict)):
+    if isinstance(value, CONTAINERS):
         for x in value.values() if isinstance(value, dict) else value:
             yield from computed_in(x, forward)
     elif isinstance(value, Layer) and was_computed(value, forward):

@@ -174,6 +174,28 @@ def transformation(name: str) -> Iterator[Run]:
         run.finished = True
 
 
+class _Guest(Run):
+    """A transformation that has the grad mode of something else."""
+
+    __slots__ = ()
+
+    def records(self, level: int) -> bool:
+        return bool(self.grad_mode.get())
+
+
+@contextmanager
+def inside(name: str, mode: Any) -> Iterator[Run]:
+    """Run the user's part of a pass with a level of its own, above all others, and this grad mode: an array that it makes can take any value."""
+    run = _Guest(name)
+    run.grad_mode = mode
+    token = _running.set(run)
+    try:
+        yield run
+    finally:
+        _running.reset(token)
+        run.finished = True
+
+
 class outside:
     """Run a rule: constants that it makes belong to no transformation, and so below whatever it computes with."""
 

@@ -18,7 +18,7 @@ from ..registry import OPS, Op
 from . import dispatch, instruments, tensor
 from .backward import keepable
 from .dispatch import general, is_basic_key, recording_at, run_raw
-from .graph import AccumulateGrad, Computed, Extra, HookedNode, Node, backward_name, extra
+from .graph import AccumulateGrad, Computed, Extra, HookedNode, Node, backward_name, extra, mark
 from .layout import history, in_memory, memory, overlaps
 from .level import Layer, innermost
 from .tensor import Tensor, stopped
@@ -46,7 +46,7 @@ def _renew(t: Any) -> bool:
     else:
         t._array = shown(base, how)
         if type(base._node) is Computed:
-            base._node.mark(t)
+            mark(t)
         elif base._node is not None and t._elem.floating:
             why = _forbidden(t)
             if why is not None:

@@ -68,6 +68,8 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
             own = isinstance(x, Dual) and x._run is run
             outs.append(x.array if own else x)
             moved.append(x._tangent if own else None)
+            if isinstance(moved[-1], Layer):
+                moved[-1]._check()  # raises where it is not known
     primals = iter(outs)
     return tree.replaced(lambda _: _result(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
 

@@ -15,7 +15,7 @@ from ..engine.backward import Pass, run_pass
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.gradients import NOT_SCALAR, check_gradient, seed
-from ..engine.level import Layer, Run, transformation
+from ..engine.level import Layer, Run, outside, transformation
 from ..engine.ownership import owned
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
 from ..errors import GradientError
@@ -195,7 +195,8 @@ def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTen
 def _zeros(x: Any) -> Any:
     """The derivative of what does not depend on `x`, or `x` on it."""
     host = element_of(x).host
-    return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
+    with outside():
+        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
 
 
 def _result(x: Any, raw: bool) -> Any:

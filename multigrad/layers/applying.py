@@ -16,10 +16,10 @@ from ..engine import grad_mode
 from ..engine.custom import BackwardCFunction, switched_off
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.graph import Computed, following
-from ..engine.kept import refusing_rule, replaced
+from ..engine.graph import Computed, following, mark
+from ..engine.kept import replaced
 from ..engine.level import Layer
-from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
+from ..engine.tensor import LayeredTensor, Tensor, View, wrap, wrap_at
 from ..errors import GradientError
 from .batched import Batched
 from .custom import Applied, apply_dual, require_setup
@@ -30,8 +30,10 @@ from .dual import Dual
 def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     """Apply `cls` to its arguments, the last ones by `names`."""
     top = _top(flat)
-    moving = [] if top is None or not cls._follows else [_moves(x) for x in flat]
-    forward = Computed(_RULE, moving) if any(moving) else None
+    forward = None
+    if top is not None and not (type(top) is Tensor or type(top) is View) and cls._follows:
+        moving = [_moves(x) for x in flat]
+        forward = Computed(cls.__name__, moving) if any(moving) else None
     if isinstance(top, Dual):
         return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names, forward=forward), forward)[0]
     if isinstance(top, Batched):
@@ -41,9 +43,6 @@ def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any
     if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
         return _apply_levels(cls, ctx, flat, names, top, ctx.needs_input_grad)[0]
     return ctx._finish(_run_forward(cls, ctx, flat, names, top), flat, top)[0]
-
-
-_RULE = refusing_rule("what forward computes has no derivative")
 
 
 def _moves(x: Any) -> bool:
@@ -112,6 +111,7 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
         token = None
     else:
         token = following.set(forward)
+        forward.next = ctx._next
         _mark_inputs(forward, flat)
     off = None if forward is not None else False
     innermost.set(off)
@@ -146,7 +146,7 @@ def _mark_inputs(forward: Computed, flat: Sequence[Any]) -> None:
     """Let what is computed of the arguments be known where they are constants at the innermost level, but not further out."""
     for x, moves in zip(reversed(flat), reversed(forward.moving), strict=False):
         if moves and isinstance(x, Tensor) and x._node is None and x._elem.floating:
-            forward.mark(x)
+            mark(x)
 
 
 def _top(flat: Sequence[Any]) -> Any:

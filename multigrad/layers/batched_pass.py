@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine import gradients
+from ..engine import grad_mode, gradients
 from ..engine.backward import Pass
-from ..engine.level import Layer, Run
+from ..engine.level import Layer, Run, inside
+from ..engine.tensor import peeled
 from .batched import Batched, repeated
 
 
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
     """Run a pass on Batched gradients, and take those that it finds apart. None in `given` is the same for all examples.
 
-    The level is above that of all Tensors, and no transformation runs: what hooks and functions of the user make is of the level that it
-    would have in an ordinary pass.
+    The level is above that of all Tensors; arrays that hooks and functions of the user make belong to it, too, so that gradients can be written
+    into them. The grad mode is that of an ordinary pass.
     """
     size = next(len_of(g) for g in given if g is not None)
-    run = Run("grad")
-    try:
+    with inside("grad", grad_mode._variable()) as run:
         p = differentiate([None if g is None else batch(g, run) for g in given])
         assert p.targets is not None
         for node, g in p.targets.items():
             if g is not None:
-                p.targets[node] = examples(g, run, size)
+                p.targets[node] = examples(peeled(g, run.own_level), run, size)
         return p
-    finally:
-        run.finished = True
 
 
 def len_of(x: Any) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..engine import grad_mode
 from ..engine.backward import strip
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.graph import Computed
 from ..engine.kept import computed_in, movers, refusing, replaced
-from ..engine.level import Layer, outside
+from ..engine.level import Layer, inside, outside
 from ..engine.tensor import element_of, peeled, wrap
 from ..errors import GradientError
 from .dual import Dual
@@ -52,7 +53,7 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        with outside():
+        with inside("jvp", grad_mode._base):
             given = cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True)))
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(results):
@@ -114,7 +115,8 @@ def _given(x: Any, value: Any, top: Dual, ctx: ForwardCtx) -> Any:
         return t if isinstance(t, Layer) else wrap(t)
     if not is_array(x) or not ctx.materialize_grads or not element_of(x).floating:
         return None
-    return element_of(value).host.bound.zeros_like(value)
+    with outside():
+        return element_of(value).host.bound.zeros_like(value)
 
 
 def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:

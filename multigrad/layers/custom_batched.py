@@ -269,7 +269,10 @@ def _apart(x: Any, run: Run, known: dict[int, Any]) -> tuple[Any, Any]:
         return rebuilt(x, [v for v, _ in pairs]), [flag for _, flag in pairs]
     inner = _peeled(x, run)
     mine = isinstance(inner, Batched) and inner._run is run
-    return known.get(id(x), inner._array if mine else inner), mine
+    if isinstance(x, Layer) and not isinstance(inner, Layer):
+        inner = wrap(inner)  # as the user's code has it
+    found = known.get(id(x), inner._array if mine else inner)
+    return found, mine or (found is not x and id(x) in known)  # an output that was the same for all examples is a batch as any
 
 
 def _together(x: Any, flags: Any, run: Run) -> Any:
@@ -280,8 +283,8 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
 
 
 def _peeled(x: Any, run: Run) -> Any:
-    """The value of a Tensor that was created inside of the transformation."""
-    while isinstance(x, LayeredTensor) and x._run is run:
+    """The value of a Tensor that was created inside of the transformation, or, as a constant, inside of one that runs in it."""
+    while isinstance(x, LayeredTensor) and (x._run is run or (x._level > run.own_level and x._history is None)):
         x._check()
         x = x._array
     return x

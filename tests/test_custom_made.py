@@ -1,0 +1,245 @@
+"""Functions with a derivative of the user's own whose code makes arrays: ones, zeros, eye, asarray.
+
+What is made inside of a transformation belongs to it. The user's code also runs where it was not written to: in a batched backward pass, on one
+example of a batch, where two levels meet. Each of these kinds is 2x² + xy elementwise, wherever its code makes which array, in each transformation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import BACKENDS, values
+from forward_programs import raw
+
+import multigrad as mg
+from multigrad import func
+from multigrad.autograd.function import Function
+from multigrad.engine.level import Layer
+
+X, Y = np.asarray([0.5, -1.0, 2.0]), np.asarray([1.5, 0.25, -3.0])
+ROWS = np.stack([X, X + 1, X * 2, X - 3])
+EYE = np.eye(3)
+
+
+def written(xp, x):
+    z = xp.zeros(3, dtype=xp.float64)
+    z[...] = 1.0
+    return z
+
+
+MADE = {
+    "ones": lambda xp, x: xp.ones(3, dtype=xp.float64),
+    "zeros": lambda xp, x: xp.zeros(3, dtype=xp.float64) + 1.0,
+    "eye": lambda xp, x: xp.sum(xp.eye(3, dtype=xp.float64), axis=0),
+    "full": lambda xp, x: xp.full(3, 1.0, dtype=xp.float64),
+    "asarray": lambda xp, x: xp.asarray([1.0, 1.0, 1.0], dtype=xp.float64),
+    "asarray of a raw one": lambda xp, x: xp.asarray(raw(xp, np.ones(3))),
+    "ones_like": lambda xp, x: xp.ones_like(x),
+    "arange": lambda xp, x: xp.astype(xp.arange(3) >= 0, xp.float64),
+    "written": written,
+}
+
+
+def function(xp, ones):
+    class Own(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(ctx, x, y):
+            one = ones(x)
+            ctx.save_for_backward(x, y, one)
+            ctx.save_for_forward(x, y, one)
+            ctx.two = one + ones(x)
+            return ctx.two * x * x * ones(x) + x * y * one
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y, one = ctx.saved_tensors
+            return g * (ctx.two * 2 * x + y) * ones(x), g * x * one + (ones(x) - 1.0)
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            x, y, one = ctx.saved_tensors
+            return (ctx.two * 2 * x + y) * a * ones(x) + x * b * one + (ones(x) - 1.0)
+
+    return Own.apply
+
+
+def with_setup(xp, ones):
+    class Own(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return ones(x) * 2 * x * x + x * y * ones(x), ones(x) * 3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, y = inputs
+            one = ones(x)
+            ctx.save_for_backward(x, y, one)
+            ctx.save_for_forward(x, y, one)
+            ctx.two = one * 2
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return function_backward(ctx, g, ones), g * ctx.saved_tensors[0] * ctx.saved_tensors[2]
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            x, y, one = ctx.saved_tensors
+            return (ctx.two * 2 * x + y) * a * ones(x) + x * b * one, None
+
+    return lambda x, y: Own.apply(x, y)[0] + (Own.apply(x, y)[1] - 3.0)
+
+
+def function_backward(ctx, g, ones):
+    x, y, _ = ctx.saved_tensors
+    return g * (ctx.two * 2 * x + y) * ones(x)
+
+
+def with_vmap(xp, ones):
+    class Own(Function):
+        @staticmethod
+        def forward(x, y):
+            return ones(x) * 2 * x * x + x * y * ones(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * (4 * x + y) * ones(x), g * x * ones(x)
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            x, y = ctx.saved_tensors
+            return (4 * x + y) * a * ones(x) + x * b
+
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            x, y = (v if d is None else xp.moveaxis(v, d, 0) for v, d in zip((x, y), in_dims, strict=True))
+            return Own.apply(x, y) if in_dims == (0, 0) else 2 * x * x * ones(x) + x * y, 0
+
+    return Own.apply
+
+
+def vjp_rule(xp, ones):
+    @func.custom_vjp
+    def own(x, y):
+        return ones(x) * 2 * x * x + x * y * ones(x)
+
+    own.defvjp(lambda x, y: (own(x, y) * ones(x), (x, y, ones(x), ones(x) * 4 * x)),
+               lambda r, g: (g * (r[3] + r[1]) * ones(r[0]), g * r[0] * r[2] + (ones(r[0]) - 1.0)))
+    return own
+
+
+def jvp_rule(xp, ones):
+    @func.custom_jvp
+    def own(x, y):
+        return ones(x) * 2 * x * x + x * y * ones(x)
+
+    @own.defjvp
+    def rule(primals, tangents):
+        (x, y), (a, b) = primals, tangents
+        return own(x, y), ones(x) * (4 * x + y) * a + x * b * ones(x) + (ones(x) - 1.0) * a
+
+    return own
+
+
+KINDS = {f.__name__: f for f in (function, with_setup, with_vmap, vjp_rule, jvp_rule)}
+
+
+def one(x):
+    xp = mg.namespace(x if isinstance(x, Layer) else mg.asarray(x))
+    return xp.ones_like(x) if isinstance(x, Layer) else xp.ones_like(x).array
+
+
+def total(f):
+    def of(x):
+        found = f(x)
+        return mg.namespace(found if isinstance(found, Layer) else mg.asarray(found)).sum(found)
+
+    return of
+
+
+def along(f):
+    return lambda x: func.jvp(f, (x,), (one(x),))[1]
+
+
+def back(f):
+    return lambda x: func.vjp(f, x)[1](one(x))[0]
+
+
+def linear(f):
+    return lambda x: func.linearize(f, x)[1](one(x))
+
+
+C = Y - X
+# Each with what it gives of f at X or, under vmap, at ROWS. f(x) is 2x² + x (x + c), so its derivative is 6x + c, and the second 6.
+
+
+def slope(x):
+    return 6 * x + C
+
+
+def each(f):
+    return np.stack([f(x) for x in ROWS])
+
+
+ONE = {
+    "grad": (lambda f: func.grad(total(f)), slope),
+    "jvp": (along, slope),
+    "vjp": (back, slope),
+    "linearize": (linear, slope),
+    "jacrev": (func.jacrev, lambda x: np.diag(slope(x))),
+    "jacfwd": (func.jacfwd, lambda x: np.diag(slope(x))),
+    "hessian": (lambda f: func.hessian(total(f)), lambda x: 6 * EYE),
+    "hvp": (lambda f: lambda x: func.hvp(total(f), (x,), (one(x),))[1][0], lambda x: 6 * np.ones(3)),
+    "jacrev of grad": (lambda f: func.jacrev(func.grad(total(f))), lambda x: 6 * EYE),
+    "jacfwd of grad": (lambda f: func.jacfwd(func.grad(total(f))), lambda x: 6 * EYE),
+    "jacrev of jvp": (lambda f: func.jacrev(along(f)), lambda x: 6 * EYE),
+    "jacrev of jacrev": (lambda f: func.jacrev(func.jacrev(f)), lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE)),
+    "jacfwd of jacfwd": (lambda f: func.jacfwd(func.jacfwd(f)), lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE)),
+    "grad of grad": (lambda f: func.grad(lambda x: total(func.grad(total(f)))(x)), lambda x: 6 * np.ones(3)),
+    "jvp of grad": (lambda f: along(func.grad(total(f))), lambda x: 6 * np.ones(3)),
+    "grad of jvp": (lambda f: func.grad(total(along(f))), lambda x: 6 * np.ones(3)),
+    "jvp of jvp": (lambda f: along(along(f)), lambda x: 6 * np.ones(3)),
+    "linearize of grad": (lambda f: linear(func.grad(total(f))), lambda x: 6 * np.ones(3)),
+}
+MANY = {
+    "vmap": (func.vmap, lambda: each(lambda x: 3 * x * x + C * x)),
+    **{f"vmap of {name}": (lambda f, t=t: func.vmap(t(f)), lambda e=e: each(e)) for name, (t, e) in ONE.items()},
+    "vmap of vmap of grad": (lambda f: lambda r: func.vmap(func.vmap(func.grad(total(f))))(mg.namespace(mg.asarray(r)).stack(
+        [mg.asarray(r), mg.asarray(r)]))[1, ...], lambda: each(slope)),
+    "grad of vmap": (lambda f: func.grad(total(func.vmap(f))), lambda: each(slope)),
+    "jvp of vmap": (lambda f: along(func.vmap(f)), lambda: each(slope)),
+    "vjp of vmap": (lambda f: back(func.vmap(f)), lambda: each(slope)),
+    "grad of vmap of grad": (lambda f: func.grad(total(func.vmap(func.grad(total(f))))), lambda: np.full((4, 3), 6.0)),
+    "grad of vmap of jvp": (lambda f: func.grad(total(func.vmap(along(f)))), lambda: np.full((4, 3), 6.0)),
+    "jvp of vmap of grad": (lambda f: along(func.vmap(func.grad(total(f)))), lambda: np.full((4, 3), 6.0)),
+    "vmap of grad of vmap": (lambda f: lambda r: func.vmap(func.grad(total(func.vmap(f))))(mg.namespace(mg.asarray(r)).stack(
+        [mg.asarray(r), mg.asarray(r)]))[0, ...], lambda: each(slope)),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+@pytest.mark.parametrize("backend, made", [(b, m) for b in BACKENDS for m in MADE if b != "jax" or m in ("eye", "written")], indirect=["backend"])
+def test_every_transformation(xp, kind, made):
+    own = kind(xp, lambda x: MADE[made](xp, x))
+    c = xp.asarray(raw(xp, C))
+    f = lambda x: own(x, x + c)
+    wrong = []
+    for name, (transformed, expected) in (*((n, (t, lambda e=e: e(X))) for n, (t, e) in ONE.items()), *MANY.items()):
+        try:
+            np.testing.assert_allclose(values(transformed(f)(raw(xp, ROWS if name in MANY else X))), expected(), rtol=1e-12, atol=1e-13)
+        except Exception as error:
+            wrong.append(f"{name}: {type(error).__name__}: {str(error).strip()[:150]}")
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(ONE) + len(MANY)}", *wrong])
