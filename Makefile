@@ -41,7 +41,7 @@ LEVEL ?= short
 PEERS ?= autograd
 JOBS ?= 2
 # Most of the time of JAX's tests goes into compiling small programs. The short level has XLA optimize them less, which takes two thirds
-# of the time; an XLA that does not know these flags ends the process, so they are tried when the environment is made.
+# of the time; an XLA that does not know a flag ends the process, so each is tried when the environment is made.
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0
 XLA = $(if $(filter long,$(LEVEL)),,$(shell cat $(VENV)/xla 2>/dev/null))
 
@@ -66,7 +66,9 @@ $(READY): pyproject.toml $(PROJECTS:%=%/pyproject.toml) $(wildcard $(CONSTRAINTS
 	@echo "== $(VENV): a virtual environment of $(PYTHON); installing takes a minute"
 	@"$(PYTHON)" -m venv --clear "$(VENV)"
 	@$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS)) $(PY) -m pip install --quiet -e ".[jax,test]" $(PROJECTS:%=-e %)
-	@XLA_FLAGS="$(QUICK)" $(PY) -c 'import jax; jax.numpy.ones(2) + 1' >/dev/null 2>&1 && echo "$(QUICK)" > $(VENV)/xla || rm -f $(VENV)/xla
+	@for flag in $(QUICK); do \
+	    if XLA_FLAGS="$$flag" $(PY) -c 'import jax; jax.numpy.ones(2) + 1' >/dev/null 2>&1; then echo "$$flag"; fi; \
+	done > $(VENV)/xla
 	@$(if $(CONSTRAINTS),cp $(CONSTRAINTS) $(VENV)/constraints.txt)
 	@touch $@
 

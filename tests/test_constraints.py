@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -62,6 +64,7 @@ def test_a_file_pins_what_pyproject_asks_for_and_names_no_index(path: Path) -> N
     found = pins(path)
     for requirement in direct():
         assert found[canonicalize_name(requirement.name)] in requirement.specifier, f"make constraints: {requirement}"
+    assert {"hatchling", "editables", "trove-classifiers"} <= found.keys(), "what builds an editable installation"
     foreign = {name for name in found if name in OURS or name.startswith(("torch", "cupy", "multigrad", "nvidia"))}
     assert not foreign, "our own, or gigabytes"
 
@@ -108,6 +111,30 @@ def test_what_is_installed_is_what_the_file_says() -> None:
     missing = installed.keys() - expected.keys()
     assert not missing, "make constraints"
     assert installed == {name: expected[name] for name in installed}
+
+
+def tool() -> Any:
+    spec = importlib.util.spec_from_file_location("tools_constraints", ROOT / "tools" / "constraints.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_of_versions_for_several_pythons_a_file_has_its_own() -> None:
+    compiled = "-e /somewhere\nb==2.0 ; python_full_version >= '3.12'\nb==1.0 ; python_full_version < '3.12'\na==3 ; sys_platform == 'win32'\n"
+    assert tool().pins(compiled, "3.11") == ["a==3", "b==1.0"]
+    assert tool().pins(compiled, "3.12") == ["a==3", "b==2.0"]
+
+
+@pytest.mark.parametrize(("compiled", "told"), [
+    ("a==1 ; sys_platform == 'win32'\na==2 ; sys_platform != 'win32'\n", "a has two versions on Python 3.11, 1 and 2: no one file is right"),
+    ("a @ https://example.org/a.whl\n", "uv wrote a line that is no name==version: a @ https://example.org/a.whl"),
+    ("--index-url https://example.org/simple\n", "uv wrote a line that is no name==version: --index-url"),
+])
+def test_what_no_file_can_say_is_an_error(compiled: str, told: str) -> None:
+    with pytest.raises(SystemExit, match=re.escape(told)):
+        tool().pins(compiled, "3.11")
 
 
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
