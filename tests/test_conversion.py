@@ -341,7 +341,7 @@ class TestRefusedDtypes:
         lambda: mg.add(np.ones(2), np.array([1, 2], dtype=object)),
         lambda: mg.asarray(np.ones(2)) * np.array([1, 2], dtype=object),
         lambda: mg.asarray(np.ones(2), requires_grad=True) * np.array([1, 2], dtype=object),
-        lambda: mg.func.grad(mg.sum)(np.array([1, 2], dtype=object)),
+        lambda: mg.func.grad(lambda x: mg.sum(x * np.array([1, 2], dtype=object)))(np.ones(2)),
     ])
     def test_objects(self, make: Any) -> None:
         with pytest.raises(TypeError, match=r"cannot hold an array of dtype object .*: convert it, x\.astype\('float64'\)"):
@@ -354,6 +354,29 @@ class TestRefusedDtypes:
     def test_records(self, make: Any) -> None:
         with pytest.raises(TypeError, match=r"cannot hold an array of dtype \[\('a', '<f8'\), \('b', '<i8'\)\] .*: take a field, x\['a'\]"):
             make(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
+
+    def test_they_are_handed_on(self) -> None:
+        """As an argument that nothing is computed with."""
+        x, labels = np.ones(2), np.array(["a", None], dtype=object)
+        seen = []
+        f = lambda x, labels: (seen.append(labels.dtype), x * 2)[1]
+
+        class Twice(mg.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, labels: Any) -> Any:
+                return f(x, labels)
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2, None
+
+        assert mg.func.grad(lambda x, labels: mg.sum(f(x, labels)))(x, labels).tolist() == [2, 2]
+        assert mg.func.jacfwd(f)(x, labels).tolist() == [[2, 0], [0, 2]]
+        assert mg.func.vmap(f, in_axes=(0, None))(x, labels).tolist() == [2, 2]
+        assert mg.func.grad(lambda x: mg.sum(mg.func.checkpoint(f)(x, labels)))(x).tolist() == [2, 2]
+        assert Twice.apply(mg.asarray(x, requires_grad=True), labels).requires_grad
+        assert mg.func.grad(lambda x: (mg.sum(x), labels), has_aux=True)(x)[1] is labels
+        assert set(seen) == {labels.dtype}
 
     def test_what_else_is_none_of_the_standard_stays(self) -> None:
         """Values without gradients: text, dates, long doubles."""

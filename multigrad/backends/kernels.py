@@ -77,9 +77,17 @@ def shared(xp: Any, x: Any, y: Any) -> bool:
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """Give `x` the values of `value`, of the same shape and dtype, and return the array that now holds them."""
+    """Give `x` the values of `value`, of the same shape and dtype, and return the array that now holds them.
+
+    Where arrays are immutable, the default returns `value`, which takes the place of `x`.
+    """
     x[...] = value
     return x
+
+
+def _exchange(xp: Any, x: Any, value: Any) -> Any:
+    """`write` where arrays are immutable."""
+    return value
 
 
 def devices(xp: Any) -> tuple[Any, ...]:
@@ -261,6 +269,8 @@ DEFAULTS: dict[str, Callable[..., Any]] = {
     f.__name__: f for f in (own, place, accelerator, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
                             mark, order, shared, storage, to_numpy, truth, write, synchronize)
 }
+IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
+"""The defaults that are others where arrays are immutable."""
 
 
 def _count_references(xp: Any, g: Any, like: Any) -> int:

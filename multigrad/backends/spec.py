@@ -77,7 +77,9 @@ class Backend:
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The kernel of that name: this backend's own, or the default that uses only the standard."""
-        return self.kernels.get(name) or _kernels.DEFAULTS[name]
+        if name in self.kernels:
+            return self.kernels[name]
+        return _kernels.DEFAULTS[name] if self.capabilities.mutable or name not in _kernels.IMMUTABLE else _kernels.IMMUTABLE[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_
 from .graph import MultiNode, Node, following, mark, tick
 from .level import Layer, innermost
 from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
-from .tensor import How, LayeredTensor, Tensor, View, wrap, wrap_new
+from .tensor import How, LayeredTensor, Tensor, View, checked, wrap, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -384,10 +384,8 @@ def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> 
     """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a Tensor of this level."""
     if type(top) is LayeredTensor:
         t = LayeredTensor._make(x, top._run, top._level)
-        return t._on(base, how) if isinstance(base, Tensor) and base._level == top._level else t
-    if isinstance(base, Tensor):
-        return View._make(x, base, how)
-    return wrap(x)
+        return checked(t._on(base, how) if isinstance(base, Tensor) and base._level == top._level else t)
+    return checked(View._make(x, base, how) if isinstance(base, Tensor) else wrap(x))
 
 
 def recording_at(top: Tensor) -> bool:

@@ -85,18 +85,22 @@ class Host:
 
 
 class Element:
-    """One dtype of one library, and of what kind it is. `wide`: the dtype to add up many in, None for itself."""
+    """One dtype of one library, and of what kind it is.
 
-    __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque", "wide")
+    wide     the dtype to add up many in, None for itself
+    refusal  why no Tensor is made of such an array, None where one is; arguments that are only handed on may be such arrays
+    """
+
+    __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque", "refusal", "wide")
 
     def __init__(self, host: Host, dtype: Any) -> None:
-        _refuse_objects(host, dtype)
         self.host = host
         self.dtype = dtype
         self.bool = _is(host, dtype, "bool")
         self.complex = _is(host, dtype, "complex floating")
         self.floating = self.complex or _is(host, dtype, "real floating")
         self.opaque = not (self.floating or self.bool or _is(host, dtype, "integral"))  # no dtype of the standard
+        self.refusal = _refusal(host, dtype) if self.opaque else None
         self.wide = _wide(self) if self.floating else None
         if self.wide is not None:
             narrow_seen[0] = True
@@ -105,12 +109,13 @@ class Element:
         return f"<Element {self.host.name} {self.dtype}>"
 
 
-def _refuse_objects(host: Host, dtype: Any) -> None:
-    """Raise TypeError for Python objects and for records: no function of the standard is defined on them."""
+def _refusal(host: Host, dtype: Any) -> str | None:
+    """Why no Tensor holds Python objects or records: no function of the standard is defined on them."""
     fields = getattr(dtype, "names", None)
-    if fields or getattr(dtype, "kind", None) == "O":
-        elements, fix = ("records", f"take a field, x[{fields[0]!r}]") if fields else ("Python objects", "convert it, x.astype('float64')")
-        raise TypeError(f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its elements are {elements}: {fix}.")
+    if not fields and getattr(dtype, "kind", None) != "O":
+        return None
+    elements, fix = ("records", f"take a field, x[{fields[0]!r}]") if fields else ("Python objects", "convert it, x.astype('float64')")
+    return f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its elements are {elements}: {fix}."
 
 
 def _is(host: Host, dtype: Any, kind: str) -> bool:

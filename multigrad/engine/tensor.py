@@ -438,6 +438,13 @@ def element_of(x: Any) -> Element:
     return host.element(x.dtype)
 
 
+def checked(t: Tensor) -> Tensor:
+    """`t`, a new Tensor. Raises TypeError where it is of a dtype that no Tensor is to be made of."""
+    if t._elem.refusal is not None:
+        raise TypeError(t._elem.refusal)
+    return t
+
+
 def wrap(x: Any) -> Tensor:
     """A constant Tensor of the base level around a raw array."""
     t = _new(Tensor)
@@ -464,4 +471,4 @@ def wrap_new(x: Any) -> Tensor:
             raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
                                 "or use the functions of multigrad.func")
         x = x._frozen()
-    return wrap(x) if run is None else LayeredTensor._make(x, run, own)
+    return checked(wrap(x) if run is None else LayeredTensor._make(x, run, own))

@@ -159,17 +159,17 @@ def write(t: Any, value: Any, name: str) -> None:
         except ValueError as error:
             root, part = memory(t)
             if root is t or not part:
-                raise RuntimeError(f"{name}: {REFERS} (The memory is read-only: {error}.)") from error
+                raise _unwritable(t, name, error) from error
         else:
             return
     with _replacing:
-        _replace(t, value, name)
+        found = _replace(t, value, name)
     if not shown:
-        t._array = value
+        t._array = found
 
 
-def _replace(t: Any, value: Any, name: str) -> None:
-    """Put `value` into the root of the memory of `t`."""
+def _replace(t: Any, value: Any, name: str) -> Any:
+    """Put `value` into the root of the memory of `t`. Returns what `t` shows of it."""
     host = t._elem.host
     root, part = memory(t)
     new = value
@@ -181,10 +181,12 @@ def _replace(t: Any, value: Any, name: str) -> None:
         _write_all(root, new, name)
     else:
         if not host.mutable:
-            host.write(host.xp, innermost(root), innermost(new))  # raises where it must not
+            placed = host.write(host.xp, innermost(root), innermost(new))  # raises where it must not
+            new = new if isinstance(new, Layer) else placed
             if type(root._node) is AccumulateGrad:
                 keepable(root, new)
         root._array = new
+    return value if part else root._array
 
 
 def _write_all(root: Any, value: Any, name: str) -> None:
@@ -192,7 +194,16 @@ def _write_all(root: Any, value: Any, name: str) -> None:
     try:
         root._array = host.write(host.xp, root._array, value)
     except ValueError as error:
-        raise RuntimeError(f"{name}: {REFERS} (The memory is read-only: {error}.)") from error
+        raise _unwritable(root, name, error) from error
+
+
+def _unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
+    """Why the library refuses to write to the array of `t`: one element stands at many places of it, or its memory is read-only."""
+    strides = getattr(t._array, "strides", None) or ()
+    if any(step == 0 and n > 1 for step, n in zip(strides, t.shape, strict=False)):
+        return RuntimeError(f"{name}: {REFERS}")
+    return RuntimeError(f"{name}: the memory of this Tensor is read-only ({error}), as that of np.frombuffer or of another library may be. "
+                        "Write into a copy: clone(), or asarray(x, copy=True).")
 
 
 def rebase(t: Any, value: Tensor) -> None:

@@ -1,0 +1,232 @@
+"""Writes to arrays that cannot change: marked read-only, or of a library whose arrays are immutable."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from conftest import values
+
+import multigrad as mg
+from multigrad import func
+from multigrad.backends import discovery
+from multigrad.engine import element
+from multigrad.errors import GradientError
+
+X = np.asarray([1.0, 2.0, 3.0, 4.0])
+
+
+def marked() -> Any:
+    a = X.copy()
+    a.flags.writeable = False
+    return a
+
+
+def of_jax() -> Any:
+    return np.asarray(pytest.importorskip("jax").numpy.asarray(X))
+
+
+READ_ONLY: dict[str, Callable[[], Any]] = {
+    "a flag": marked,
+    "np.frombuffer": lambda: np.frombuffer(X.tobytes()),
+    "part of a buffer": lambda: np.frombuffer(X.tobytes())[::-1],
+    "np.asarray of JAX's": of_jax,
+    "strict": lambda: strict.from_dlpack(marked()),
+}
+
+
+def multiplied(t: Any) -> None:
+    t *= 2.0
+
+
+def with_history(t: Any) -> None:
+    t += mg.asarray(np.ones(4), backend=t._elem.host.name, requires_grad=True)
+
+
+def through_a_view(t: Any) -> None:
+    part = t[1:]
+    part *= 2.0
+
+
+def updated(t: Any) -> None:
+    """A step of an optimiser, as README has it."""
+    t.requires_grad_()
+    (t * t).sum().backward()
+    with mg.no_grad():
+        t -= 0.25 * t.grad
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "number": multiplied,
+    "Tensor": lambda t: operator.iadd(t, t + 1.0),
+    "history": with_history,
+    "element": lambda t: t.__setitem__(0, 9.0),
+    "slice": lambda t: t.__setitem__(slice(2), t[2:]),
+    "mask": lambda t: t.__setitem__(t > 1.0, 9.0),
+    "indices": lambda t: t.__setitem__([0, 1], 9.0),
+    "twin": lambda t: t.sin_(),
+    "zero_": lambda t: t.zero_(),
+    "copy_": lambda t: t.copy_(t * 2.0),
+    "view": through_a_view,
+    "update": updated,
+    "data": lambda t: operator.imul(t.data, 3.0),
+}
+
+
+class TestReadOnly:
+    @pytest.mark.parametrize("write", WRITES)
+    @pytest.mark.parametrize("source", READ_ONLY)
+    def test_it_is_called_so(self, source: str, write: str) -> None:
+        t = mg.asarray(READ_ONLY[source]())
+        before = values(t).copy()
+        expected = (r"^[a-z]+: the memory of this Tensor is read-only \(.*\), as that of np\.frombuffer or of another library may be\. Write into a "
+                    r"copy: clone\(\), or asarray\(x, copy=True\)\.$")
+        with pytest.raises(RuntimeError, match=expected):
+            WRITES[write](t)
+        np.testing.assert_array_equal(values(t), before)
+
+    @pytest.mark.parametrize("source", READ_ONLY)
+    def test_the_advice_helps(self, source: str) -> None:
+        for copied in (mg.asarray(READ_ONLY[source]()).clone(), mg.asarray(READ_ONLY[source](), copy=True)):
+            for write in WRITES.values():
+                write(copied.clone().detach())
+
+    def test_one_element_at_many_places_is_called_so(self) -> None:
+        t = mg.asarray(np.broadcast_to(np.ones(1), (3,)))
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+            t += 1.0
+
+
+class Fixed:
+    """An array without assignment: of a library whose arrays are immutable."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.asarray(value)
+        self.value.flags.writeable = False
+
+    shape = property(lambda self: self.value.shape)
+    ndim = property(lambda self: self.value.ndim)
+    dtype = property(lambda self: self.value.dtype)
+    device = property(lambda self: "cpu")
+    __array__ = lambda self, dtype=None, copy=None: np.array(self.value, dtype=dtype)
+
+    def __getitem__(self, key: Any) -> Fixed:
+        return Fixed(self.value[raw(key)])
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+for name in ("add", "sub", "mul", "truediv", "pow", "radd", "rmul", "rsub", "rtruediv", "lt", "le", "gt", "ge", "eq", "ne", "neg"):
+    setattr(Fixed, f"__{name}__", lambda *args, name=f"__{name}__": Fixed(getattr(args[0].value, name)(*map(raw, args[1:]))))
+Fixed.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def raw(x: Any) -> Any:
+    if isinstance(x, Fixed):
+        return x.value
+    return type(x)(map(raw, x)) if type(x) in (tuple, list) else x
+
+
+class Namespace:
+    """NumPy's functions on such arrays."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if isinstance(found, type) or name in ("isdtype", "finfo", "iinfo", "result_type", "can_cast"):
+            return found
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            out = found(*map(raw, args), **{k: raw(v) for k, v in kwargs.items() if k != "device"})
+            return Fixed(out) if isinstance(out, np.ndarray | np.generic) else type(out)(map(Fixed, out)) if isinstance(out, (tuple, list)) else out
+
+        return function
+
+
+@pytest.fixture
+def fixed() -> Iterator[Any]:
+    discovery.register(mg.Backend("fixed", Namespace(), (Fixed,), capabilities=mg.Capabilities(mutable=False)))
+    try:
+        yield mg.namespace("fixed")
+    finally:
+        del discovery._known["fixed"], discovery._by_type[Fixed]
+        element._hosts.pop("fixed", None)
+        element._by_type.pop(Fixed, None)
+
+
+class TestImmutable:
+    """A backend without a kernel for it: the new value takes the place of the old one."""
+
+    @pytest.mark.parametrize("write", WRITES)
+    def test_as_numpy(self, fixed: Any, write: str) -> None:
+        given = Fixed(X.copy())
+        t, expected = mg.asarray(given), mg.asarray(X.copy())
+        for x in (t, expected):
+            WRITES[write](x)
+        np.testing.assert_array_equal(values(t), values(expected))
+        np.testing.assert_array_equal(given.value, X)
+        assert (t._version, t.requires_grad) == (expected._version, expected.requires_grad)
+
+    def test_gradients_of_writes(self, fixed: Any) -> None:
+        def program(x: Any) -> Any:
+            y = x * 1.0
+            part = y[1:3]
+            part *= x[0]
+            y[3] = part[1] + x[3]
+            y += x
+            y[y > 3.0] = 2.0 * x[0]
+            return (y * y).sum()
+
+        found, expected = (func.grad(program)(x) for x in (Fixed(X), X))
+        np.testing.assert_allclose(found.value, expected)
+        t, u = mg.asarray(Fixed(X), requires_grad=True), mg.asarray(X.copy(), requires_grad=True)
+        for x in (t, u):
+            program(x).backward()
+        np.testing.assert_allclose(values(t.grad), values(u.grad))
+
+    def test_views_follow(self, fixed: Any) -> None:
+        t = mg.asarray(Fixed(X))
+        part, detached = t[:2], t.detach()
+        t *= 10.0
+        part += 1.0
+        assert part.tolist() == [11, 21] and t.tolist() == detached.tolist() == [11, 21, 30, 40]
+
+    def test_gradients_accumulate(self, fixed: Any) -> None:
+        t = mg.asarray(Fixed(X), requires_grad=True)
+        for _ in range(3):
+            (t * t).sum().backward()
+        assert t.grad is not None
+        assert t.grad.tolist() == [6, 12, 18, 24]
+
+    def test_what_was_kept_is_spoilt_all_the_same(self, fixed: Any) -> None:
+        y = mg.asarray(Fixed(X), requires_grad=True) * 1.0
+        z = y * y
+        y += 1.0
+        with pytest.raises(GradientError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+    def test_the_kernel_is_asked_where_there_is_one(self) -> None:
+        asked = []
+
+        def write(xp: Any, x: Any, value: Any) -> Any:
+            asked.append((x.shape, value.shape))
+            return Fixed(value.value + 0.5)
+
+        backend = mg.Backend("fixed", Namespace(), (Fixed,), capabilities=mg.Capabilities(mutable=False), kernels={"write": write})
+        discovery.register(backend)
+        try:
+            t = mg.asarray(Fixed(X))
+            t += 1.0
+            assert t.tolist() == [2.5, 3.5, 4.5, 5.5]  # what it returned
+        finally:
+            del discovery._known["fixed"], discovery._by_type[Fixed]
+            element._hosts.pop("fixed", None)
+            element._by_type.pop(Fixed, None)
+        assert asked == [((4,), (4,))]
