@@ -30,7 +30,10 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
-        return _named(op, resolve_composite(op)(_host_of_layer(top).bound, *values))
+        found = resolve_composite(op)(_host_of_layer(top).bound, *values)
+        if op.outputs == () and not isinstance(found, Layer) and is_array(found):  # a raw operand, as it is
+            return wrap(found)
+        return _named(op, found)
     return type(top)._apply(op, values, top)
 
 
