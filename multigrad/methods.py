@@ -33,8 +33,12 @@ def function_of(op: Op) -> Callable[..., Any]:
 
 
 def forget(op: Op) -> None:
-    """Drop the function of a former declaration."""
+    """Drop the function and the methods of a former declaration."""
     _functions.pop(op.name, None)
+    for name in _installed & {op.name, op.name + "_"}:
+        for owner in (Tensor, Surface):
+            if name in owner.__dict__:
+                delattr(owner, name)
 
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
@@ -74,6 +78,7 @@ def install(op: Op) -> None:
     setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
     if op.kind == "elementwise" or op.chapter == "elementwise":
         twin = name + "_"
+        _installed.add(twin)
         setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
         setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
 

@@ -39,8 +39,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import index
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from .errors import RegistrationError
 
@@ -131,6 +132,24 @@ class Op:
 
 OPS: dict[str, Op] = {}
 """Every known operation by name; names of extensions have a prefix: `linalg.solve`."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_remembered: list[Callable[[], None]] = []
+
+
+def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Remember what `function` returns for an operation, until some operation is replaced: what is remembered would keep the former one alive."""
+    cached: Any = lru_cache(maxsize=4096)(function)
+    _remembered.append(cached.cache_clear)
+    return cast("Callable[_P, _T]", cached)
+
+
+def forget_remembered() -> None:
+    """Empty what `per_operation` remembers, after an operation was replaced or taken away."""
+    for clear in _remembered:
+        clear()
+
 
 _listeners: list[Callable[[Op], None]] = []
 
@@ -248,6 +267,8 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op
+    if known is not None:
+        forget_remembered()
     for listener in _listeners:
         listener(op)
     return op

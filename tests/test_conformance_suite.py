@@ -66,6 +66,18 @@ def test_a_wrong_batching_rule(declared: Any) -> None:
             batches.vmap(case(wrong))
 
 
+def test_a_batching_rule_that_writes_into_its_batch(declared: Any) -> None:
+    def batch(xp: Any, x: Any) -> Any:
+        result = x * x * x
+        x *= 0
+        return result
+
+    wrong = declared("define", "suite.batched(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x,
+                     batching=batch)
+    with pytest.raises(AssertionError, match="an argument was changed"):
+        batches.vmap(case(wrong))
+
+
 def test_an_operation_that_is_computed_one_by_one(declared: Any) -> None:
     """A third party's may be; one of the standard may not."""
     slow = declared("define", "suite.slow(x, /)", forward=cube, x=lambda xp, g, x: g * 3 * x * x, jvp=lambda xp, t, x: t * 3 * x * x)

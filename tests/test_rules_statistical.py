@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import multigrad as mg
 from multigrad import registry
 
+from .conftest import values
 from .rule_checks import NUMPY, check, complexes, linearized, reals, strict_raw
 from .test_rules_elementwise import gradients
 
@@ -201,6 +203,32 @@ def test_diff_in_terms_of_others(shape: tuple[int, ...], kwargs: dict[str, Any])
     arguments.apply_defaults()
     assert op.kind == "composite" and callable(op.forward)
     np.testing.assert_array_equal(op.forward(NUMPY, *arguments.arguments.values()), np.diff(x, **kwargs))
+
+
+@pytest.mark.parametrize("given", [{"prepend": [9.0]}, {"append": [9.0]}, {"prepend": [9.0], "append": [7.0, 8.0]}, {}], ids=str)
+def test_no_differences_are_the_array_itself(xp: Any, given: dict[str, Any]) -> None:
+    """As in NumPy, PyTorch and array_api_strict: what is to be joined counts only where differences are taken."""
+    x = xp.asarray(np.asarray([1.0, 4.0, 9.0]), requires_grad=True)
+    joined = {name: xp.asarray(np.asarray(v), requires_grad=True) for name, v in given.items()}
+    y = xp.diff(x, n=0, **joined)
+    assert values(y).tolist() == [1.0, 4.0, 9.0]
+    (g,) = mg.autograd.grad(xp.sum(y * y), x)
+    assert values(g).tolist() == [2.0, 8.0, 18.0]
+    raw = {name: v.detach().array for name, v in joined.items()}
+    assert values(xp.diff(x.detach().array, n=0, **raw)).tolist() == [1.0, 4.0, 9.0]
+    of = {"grad": mg.func.grad(lambda x: xp.sum(xp.diff(x, n=0, **joined) ** 2)), "vmap": mg.func.vmap(lambda x: xp.diff(x, n=0, **raw)),
+          "jvp": lambda x: mg.func.jvp(lambda x: xp.diff(x, n=0, **raw), (x,), (x,))[1]}
+    data = x.detach().array
+    assert values(of["grad"](data)).tolist() == [2.0, 8.0, 18.0] and values(of["jvp"](data)).tolist() == [1.0, 4.0, 9.0]
+    rows = xp.stack([x.detach(), x.detach()])
+    assert values(of["vmap"](rows.array)).tolist() == [[1.0, 4.0, 9.0]] * 2
+    assert all(isinstance(xp.diff(data, n=0, **{name: v}), mg.Tensor) for name, v in joined.items())
+
+
+def test_a_negative_number_of_differences(xp: Any) -> None:
+    for x in (xp.ones(3), xp.ones(3, requires_grad=True)):
+        with pytest.raises(ValueError, match="diff: n is -1; it must be 0 or more"):
+            xp.diff(x, n=-1)
 
 
 # What each rule keeps: sums nothing but shapes, so what was summed may be modified afterwards.

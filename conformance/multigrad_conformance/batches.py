@@ -68,6 +68,7 @@ def _assert_looped(case: Case, batch: Sequence[Any], own: Sequence[int], in_axis
     found = _unless_refused(case, lambda: mapped(*stacked), batch, own)
     if found is None:
         return
+    checks._assert_unchanged(target, [(x, np.moveaxis(batch[i], 0, in_axis)) for x, i in zip(stacked, own, strict=True)])
     expected = [function(*(target.raw(batch[i][k]) for i in own)) for k in range(size)]
     names = ", ".join(_arrays(problem)[i][0] for i in own)
     _assert_rows(target, found, expected, f"{names} batched", sample.tolerance, sample.values, out_axis)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -13,7 +12,7 @@ from ..engine.level import Layer
 from ..engine.profiling import FORWARD, Call
 from ..engine.tensor import element_of, wrap
 from ..layers.batched import Batched
-from ..registry import Op
+from ..registry import Op, per_operation
 from . import profiler_flops
 from .profiler_memory import arrays
 
@@ -24,7 +23,7 @@ def is_array(x: Any) -> bool:
     return isinstance(x, Layer) or (type(x) not in PLAIN and host_of(x) is not None)
 
 
-@cache
+@per_operation
 def _defaults(op: Op) -> dict[str, Any]:
     return {name: p.default if p.default is not p.empty else None for name, p in op.signature.parameters.items()}
 
@@ -69,15 +68,10 @@ def flops(call: Call, result: Any) -> int:
     return profiler_flops.count(call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples)
 
 
-@cache
-def _multiplied(op: Op) -> bool:
-    return op.kind == "multilinear"
-
-
 def wanted_gradients(node: Any) -> int:
     """The gradient by one factor of a product takes as many operations as the product. Of other nodes nothing is known."""
     rule = getattr(node, "rule", None)
-    return sum(1 for need in rule.needs if need) if rule is not None and _multiplied(rule.op) else 0
+    return sum(1 for need in rule.needs if need) if rule is not None and rule.op.kind == "multilinear" else 0
 
 
 def over_layers(rule: Callable[..., Any], op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any, raw: Any) -> Any:

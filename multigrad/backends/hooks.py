@@ -265,6 +265,7 @@ def _restore(before: dict[str, registry.Op]) -> None:
         del registry.OPS[op.name]
     for name, op in before.items():
         registry.OPS.setdefault(name, op)
+    registry.forget_remembered()
     for op in changed:
         for listener in registry._listeners:
             listener(before.get(op.name, op))

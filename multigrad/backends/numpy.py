@@ -75,13 +75,13 @@ def _reductions() -> dict[str, Callable[..., Any]]:
     add, multiply, largest, smallest, average = np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.mean
 
     def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-        if x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
+        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
             # NumPy adds up float16 in float32 along a contiguous axis only: along others 2048 + 1 is 2048.
             return add(x, axis, np.float32, None, keepdims).astype(x.dtype)
         return add(x, axis, dtype, None, keepdims)
 
     def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-        if x.dtype.char == "e" and (dtype is None or dtype == x.dtype):  # 1000 * 1000 is infinite, whatever follows
+        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):  # 1000 * 1000 is infinite, whatever follows
             return multiply(x, axis, np.float32, None, keepdims).astype(x.dtype)
         return multiply(x, axis, dtype, None, keepdims)
 
@@ -105,7 +105,7 @@ def _vector_norm(xp: Any) -> Callable[..., Any]:
     theirs = xp.linalg.vector_norm
 
     def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-        if x.dtype.char == "e":  # as sum: the squares of ten 200s are infinite
+        if x.itemsize == 2 and x.dtype.char == "e":  # as sum: the squares of ten 200s are infinite
             return theirs(x.astype(np.float32), axis=axis, keepdims=keepdims, ord=ord).astype(x.dtype)
         if axis is None and not keepdims and ord == 2 and x.dtype.kind == "f":  # 1.4 us instead of 4.3
             x = x.ravel()
@@ -168,14 +168,32 @@ def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
             return xp.clip(x, min, max)
         return np.minimum(np.maximum(x, min), max)
 
-    def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        if x.dtype.char == "e" and (dtype is None or dtype == x.dtype):  # as sum
-            return cumulative_sum(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(x.dtype)
-        if include_initial or (axis is None and x.ndim != 1):
-            return xp.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
-        return np.add.accumulate(x, 0 if axis is None else axis, dtype)
+    return {f.__name__: f for f in (sign, clip, pow)} | {
+        "cumulative_prod": _scan(xp.cumulative_prod, np.multiply, 1), "cumulative_sum": _scan(xp.cumulative_sum, np.add, 0)}
 
-    return {f.__name__: f for f in (sign, clip, cumulative_sum, pow)}
+
+def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[..., Any]:
+    """A scan by the ufunc's own: 0.9 us instead of 3.5, and 2 instead of 6 with the initial element, which the rule of cumulative_prod asks for."""
+
+    def scan(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):  # as sum
+            return scan(x.astype(np.float32), axis=axis, include_initial=include_initial).astype(x.dtype)
+        if axis is None:
+            if x.ndim != 1:
+                return theirs(x, axis=axis, dtype=dtype, include_initial=include_initial)
+            axis = 0
+        if not include_initial:
+            return ufunc.accumulate(x, axis, dtype)
+        if x.dtype.kind not in "fc" or (dtype is not None and dtype != x.dtype) or not -x.ndim <= axis < x.ndim:
+            return theirs(x, axis=axis, dtype=dtype, include_initial=True)
+        axis %= x.ndim
+        before = x.shape[:axis]
+        result = np.empty((*before, x.shape[axis] + 1, *x.shape[axis + 1:]), x.dtype)
+        result[(slice(None),) * axis + (0,)] = initial
+        ufunc.accumulate(x, axis, out=result[(slice(None),) * axis + (slice(1, None),)])
+        return result
+
+    return scan
 
 
 def pow(x1: Any, x2: Any, /) -> Any:

@@ -25,13 +25,16 @@ _accumulating = threading.Lock()
 class Pass:
     """One backward pass: what it keeps, where it stops, what it returns.
 
+    like     one of the outputs: a Tensor of the level whose graph is differentiated
     keep     whether saved values stay for another pass
     create   whether the pass itself is recorded
-    level    the level whose graph is differentiated
+    raw      whether every value of the pass is a raw array
     targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the leaves
     needed   the nodes on the way to a target; None: all
+    through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
     into     whether leaves among the targets accumulate
-    reached  the nodes that run, and `groups` the state of hooks on several Tensors; set where somebody asks (run_in_order)
+    reached  the nodes that run; set where the order is asked for (run_in_order)
+    groups   the state of hooks on several Tensors; set there, too
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 

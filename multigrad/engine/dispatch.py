@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any
 
 from .. import registry
-from ..registry import Op
+from ..registry import Op, per_operation
 from . import grad_mode, layout, tensor
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, following, mark, tick
@@ -30,7 +30,10 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
-        return _named(op, resolve_composite(op)(_host_of_layer(top).bound, *values))
+        found = resolve_composite(op)(_host_of_layer(top).bound, *values)
+        if op.outputs == () and not isinstance(found, Layer) and is_array(found):  # a raw operand, as it is
+            return wrap(found)
+        return _named(op, found)
     return type(top)._apply(op, values, top)
 
 
@@ -39,13 +42,17 @@ def _named(op: Op, result: Any) -> Any:
     return result_type(op)(*result) if op.outputs and type(result) is tuple else result
 
 
-@cache
 def result_type(op: Op) -> Any:
     """The named tuple of an operation with several outputs."""
-    return namedtuple(f"{op.name.rpartition('.')[2]}_result", op.outputs or ())
+    return _result_type(op.name, op.outputs)
 
 
 @cache
+def _result_type(name: str, outputs: tuple[str, ...] | None) -> Any:
+    return namedtuple(f"{name.rpartition('.')[2]}_result", outputs or ())
+
+
+@per_operation
 def resolve_composite(op: Op) -> Callable[..., Any]:
     """The standard-only form of a composite operation."""
     from ..backends.raw import resolve
@@ -324,7 +331,7 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
             t._node = node.pick(i)
 
 
-@cache
+@per_operation
 def backend_rules(op: Op, host: Host) -> Any:
     """The rules of `op` with those that the backend gives itself."""
     known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)

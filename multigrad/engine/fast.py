@@ -11,9 +11,10 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..registry import METADATA, OPS, Op, Rule
-from . import grad_mode, profiling
+from . import generated, grad_mode, profiling
 from .dispatch import arrays_of, general, operate
 from .element import Element
 from .graph import Node, mark, tick
@@ -80,9 +81,10 @@ def _note(plans: dict[Element, Any], elem: Element, plan: Any) -> None:
             plans[elem] = plan
 
 
-_caches: list[dict[Element, Any]] = []
-_learning = threading.Lock()
-_aside: list[dict[Element, Any]] | None = None
+_caches: WeakKeyDictionary[Callable[..., Any], dict[Element, Any]] = WeakKeyDictionary()
+"""The plans of each generated function, as long as that lives."""
+_learning = threading.RLock()
+_aside: WeakKeyDictionary[Callable[..., Any], dict[Element, Any]] | None = None
 """The plans while they are set aside, and none is learnt."""
 
 
@@ -90,17 +92,17 @@ def forget() -> None:
     """Drop all plans (after a backend or an operation was replaced)."""
     global _aside
     with _learning:
-        for plans in _caches:
+        for plans in _caches.values():
             plans.clear()
-        _aside = None if _aside is None else []
+        _aside = None if _aside is None else WeakKeyDictionary()
 
 
 def set_aside() -> None:
     """Close the hot path: until `bring_back`, every operation takes the general one."""
     global _aside
     with _learning:
-        _aside = [plans.copy() for plans in _caches]
-        for plans in _caches:
+        _aside = WeakKeyDictionary({function: plans.copy() for function, plans in _caches.items()})
+        for plans in _caches.values():
             plans.clear()
 
 
@@ -108,8 +110,8 @@ def bring_back() -> None:
     """Open the hot path again."""
     global _aside
     with _learning:
-        for plans, before in zip(_caches, _aside or (), strict=False):
-            plans.update(before)
+        for function, before in (_aside or {}).items():
+            _caches[function].update(before)
         _aside = None
 
 
@@ -123,14 +125,13 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     """
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
     plans: dict[Element, Any] = {}
-    _caches.append(plans)
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
         "_general": operate if operator else general, "_recording": grad_mode.recording, "_mark": mark, "_arrays_of": arrays_of,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
-    exec(compile(text, f"<multigrad {op.name}>", "exec"), scope)
+    generated.run(text, f"multigrad {op.name}", scope)
     function: Callable[..., Any] = scope["function"]
     function.__name__ = function.__qualname__ = name or op.name.rpartition(".")[2]
     function.__doc__ = op.doc or None
@@ -138,6 +139,8 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     if not reflected and not method and not operator:
         function.__signature__ = op.signature  # type: ignore[attr-defined]
     names = list(op.roles)
+    with _learning:
+        _caches[function] = plans
     profiling.note(function, op, [names[1], names[0], *names[2:]] if reflected else names)
     return function
 

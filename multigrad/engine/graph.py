@@ -312,6 +312,7 @@ class Extra:
     posthooks        of the node itself, with the gradients of its operands, too
     post_accumulate  of a leaf
     output           what the Tensor is like, where that is known
+    metadata         the user's own notes about the node
     unchecked        whether what is saved went through the user's hooks, so that its version says nothing
     """
 

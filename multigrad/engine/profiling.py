@@ -20,9 +20,10 @@ from functools import cache
 from time import perf_counter_ns
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..registry import Op
-from . import steps
+from . import generated, steps
 from .graph import AccumulateGrad, Node, Pick
 from .level import Layer
 from .tensor import Tensor
@@ -259,7 +260,7 @@ def _watched(names: tuple[str, ...] | None) -> CodeType:
         given = ", ".join(names)
         texts = {"parameters": f"{given}, /", "arguments": given, "packed": f"({given},), {{}}"}
     scope: dict[str, Any] = {}
-    exec(compile(_WATCHED.format_map(texts), "<multigrad watched>", "exec"), scope)
+    generated.run(_WATCHED.format_map(texts), "multigrad watched", scope)
     code: CodeType = scope["function"].__code__
     return code
 
@@ -270,7 +271,8 @@ def _watched_form(function: FunctionType) -> CodeType:
     return _watched(code.co_varnames[:code.co_argcount] if 0 < code.co_argcount == code.co_posonlyargcount and not further else None)
 
 
-_made: list[tuple[FunctionType, CodeType, CodeType]] = []
+_made: WeakKeyDictionary[FunctionType, tuple[CodeType, CodeType]] = WeakKeyDictionary()
+"""The generated functions that there are, each with its code and the watched form of that."""
 _creating: list[tuple[Any, Any, Op]] = []
 _seams: list[tuple[dict[str, Any], str, Any, Any]] = []
 _exchanged: dict[tuple[int, str], tuple[Any, list[Callable[[Any], Any]]]] = {}
@@ -287,9 +289,9 @@ def note(function: Any, op: Op, order: Sequence[str]) -> None:
     function.__globals__.update(_plain=plain, _order=tuple(order), _here=_here, _clock=_clock, _thread=_thread, _sequence=sequence, _run=_run,
                                 _Tensor=Tensor, _Node=Node)
     with _lock:
-        _made.append((function, function.__code__, _watched_form(function)))
+        _made[function] = function.__code__, _watched_form(function)
         if _watchers:
-            function.__code__ = _made[-1][2]
+            function.__code__ = _made[function][1]
 
 
 def note_creation(function: Any, op: Op) -> None:
@@ -434,7 +436,7 @@ def _surrounded(frame: Frame, node: Node, box: list[Any], function: Callable[...
 
 
 def _install() -> None:
-    for made, _, watched in _made:
+    for made, (_, watched) in _made.items():
         made.__code__ = watched
     for cell, raw, op in _creating:
         cell.cell_contents = _creation(op, raw)
@@ -449,5 +451,5 @@ def _uninstall() -> None:
         restore(namespace, name, make)
     for cell, raw, _ in _creating:
         cell.cell_contents = raw
-    for made, code, _ in _made:
+    for made, (code, _) in _made.items():
         made.__code__ = code

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from ..errors import GradientError
-from ..registry import Op, Rule
+from ..registry import Op, Rule, per_operation
 from .element import Host
 from .level import Layer, outside
 from .tensor import Tensor, wrap
 
 
-@cache
+@per_operation
 def residuals(op: Op) -> dict[str, Rule]:
     """What computes the residuals that rules of `op` take, by name."""
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import Any, NoReturn
 
 from ..errors import GradientError, MissingRuleError
-from ..registry import METADATA, Op, Rule, signature_text
+from ..registry import METADATA, Op, Rule, per_operation, signature_text
+from . import generated
 from .element import SCALARS, Host, host_of
 from .graph import OutputInfo, expose
 from .level import Layer
@@ -72,25 +72,25 @@ def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     return g if g.shape == shape else xp.reshape(g, shape)
 
 
-@cache
+@per_operation
 def positions(op: Op) -> dict[str, int]:
     """The position of each parameter."""
     return {p: i for i, p in enumerate(op.roles)}
 
 
-@cache
+@per_operation
 def array_index(op: Op) -> dict[str, int]:
     """The position of each array parameter among all parameters."""
     return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
 
 
-@cache
+@per_operation
 def is_flat(op: Op) -> bool:
     """Whether the derivative is zero everywhere, by declaration, as that of `floor`."""
     return op.kind == "elementwise" and not isinstance(op.vjp, Rule) and all(not callable(r.fn) and r.fn == 0 for r in op.vjp.values())
 
 
-@lru_cache(maxsize=4096)
+@per_operation
 def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any = None) -> Pullback:
     """Write the vjp of `op` for the arguments in `needs`. `complex_`: the result is complex. `overrides`: a backend's own rules."""
     source = _Source()
@@ -105,7 +105,7 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
     body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
     head = "".join(f"    {line}\n" for line in source.head)
     text = f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n{head}    return {body}\n"
-    exec(compile(text, f"<pullback of {op.name}>", "exec"), source.scope)
+    generated.run(text, f"pullback of {op.name}", source.scope)
     sources = _sources(op, needs, source.plan)
     expose((*op.arrays, *source.plan))
     return Pullback(op, needs, source.scope["vjp"], tuple(source.plan), single, any(s is not None for s in sources), sources)
@@ -278,7 +278,7 @@ def _metadata(value: Any, what: str) -> Any:
     return getattr(value, what, None)
 
 
-@lru_cache(maxsize=4096)
+@per_operation
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
@@ -304,8 +304,9 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             cells.append(f"c[{i}]")
     cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
     scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info, "op": op, "residual": compute_while_recording}
-    exec(f"def save(v, ans, constant, host): return ({''.join(f'{text}, ' for text in saved)})\n"
-         f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}", scope)
+    generated.run(f"def save(v, ans, constant, host): return ({''.join(f'{text}, ' for text in saved)})\n"
+                  f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
+                  f"multigrad what {op.name} keeps", scope)
     return scope["save"], scope["track"]
 
 
@@ -465,7 +466,7 @@ def raw_function(host: Host, name: str) -> Callable[..., Any]:
     return function
 
 
-@cache
+@per_operation
 def caller(op: Op) -> Callable[..., Any]:
     """Return `call(function, *values)`, which passes the values of all parameters as the signature wants them."""
     names = [f"v{i}" for i in range(len(op.roles))]
@@ -478,6 +479,6 @@ def caller(op: Op) -> Callable[..., Any]:
         else:
             arguments.append(name)
     scope: dict[str, Any] = {}
-    exec(f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})", scope)
+    generated.run(f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})", f"multigrad call of {op.name}", scope)
     call: Callable[..., Any] = scope["call"]
     return call

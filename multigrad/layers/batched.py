@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
 from math import prod
 from typing import Any
 from weakref import WeakSet
@@ -25,7 +24,7 @@ from ..engine.level import Layer, Run, outside
 from ..engine.rules import array_index, positions
 from ..engine.tensor import Tensor, element_of, stopped, wrap
 from ..errors import BatchingError, GradientError
-from ..registry import Op, behind_batch
+from ..registry import Op, behind_batch, per_operation
 from .immutable import Immutable, tie
 
 
@@ -163,7 +162,7 @@ def _is_own(x: Any, top: Batched) -> bool:
     return True
 
 
-@cache
+@per_operation
 def _plain(op: Op) -> tuple[tuple[int, str], ...]:
     """The plain parameters, whose values are the same for all examples. Only in a key they may differ."""
     return tuple((i, name) for i, (name, role) in enumerate(op.roles.items()) if role == "plain" and name != "key")

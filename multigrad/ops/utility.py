@@ -11,6 +11,11 @@ nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis", do
 
 
 def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
+    """Join, then subtract n times. Of no differences the array itself, without what would be joined, as in NumPy and PyTorch."""
+    if n < 0:
+        raise ValueError(f"diff: n is {n}; it must be 0 or more, the number of times that differences are taken.")
+    if n == 0:
+        return x
     parts = [a for a in (prepend, x, append) if a is not None]
     if len(parts) > 1:
         x = xp.concat(parts, axis=axis)

@@ -55,6 +55,7 @@ def diff(draw: Draw) -> Iterator[Sample]:
     yield Sample("ends", draw.real(2, 3), prepend=draw.real(2, 1), append=draw.real(2, 2))
     yield Sample("empty", draw.real(0, 3))
     yield Sample("one", draw.real(1))
+    yield Sample("none", draw.real(2, 3), n=0, prepend=draw.real(2, 1), differentiable=("x",))
 
 
 def truth(name: str, draw: Draw) -> Iterator[Sample]:

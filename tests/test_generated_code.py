@@ -1,0 +1,186 @@
+"""Generated functions show their source in tracebacks, and go with the declaration that they were written from."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import linecache
+import traceback
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import values
+
+import multigrad as mg
+from multigrad.engine import backward, graph
+from multigrad.registry import define, elementwise
+
+
+@pytest.fixture(autouse=True)
+def table(operations):
+    """Whatever a test declares is gone afterwards."""
+    return operations
+
+
+def fail(xp: Any, *args: Any) -> Any:
+    raise ValueError("as it is meant to")
+
+
+def frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Those of generated code."""
+    return [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<")]
+
+
+def generated() -> set[str]:
+    gc.collect()
+    return {name for name in linecache.cache if name.startswith(("<multigrad", "<pullback"))}
+
+
+class TestTracebacks:
+    def test_of_a_forward(self, xp):
+        elementwise("t.fails(x, /)", forward=lambda xp, x: fail(xp), x=1)
+        for x in (xp.ones(2), xp.ones(2, requires_grad=True), xp.ones(2).array):
+            with pytest.raises(ValueError, match="as it is meant to") as caught:
+                xp.t.fails(x)
+            found = frames(caught.value)
+            assert found and all(f.line for f in found), [(f.filename, f.lineno, f.line) for f in found]
+        assert any("_general(_op" in f.line for f in found) and any("function(v0)" in f.line for f in found)
+
+    def test_of_a_rule(self, xp):
+        define("t.rule(x, /)", forward=lambda xp, x: 2 * x, x=lambda xp, g, x: fail(xp), jvp=lambda xp, t: t)
+        for create_graph in (False, True):
+            with pytest.raises(ValueError, match="as it is meant to") as caught:
+                xp.sum(xp.t.rule(xp.ones(2, requires_grad=True))).backward(create_graph=create_graph)
+            (found,) = frames(caught.value)
+            assert found.filename.startswith("<pullback of t.rule") and "(xp, g, x)" in found.line
+
+    def test_the_hot_path(self):
+        xp = mg.namespace("numpy")
+        x = xp.ones((2, 3), requires_grad=True)
+        x @ x.T
+        with pytest.raises(ValueError, match="matmul") as caught:
+            x @ x
+        assert "_p.fn(" in frames(caught.value)[0].line
+
+    def test_inspect_finds_the_source(self, xp):
+        assert inspect.getsource(xp.sin).startswith("def function(x, /):")
+        x = xp.ones(2, requires_grad=True)
+        assert inspect.getsource((x * x).grad_fn.rule.vjp).startswith("def vjp(xp, g")
+
+    def test_survive_a_check_of_the_files(self, xp):
+        linecache.checkcache()
+        assert inspect.getsource(xp.sin).startswith("def function(x, /):")
+
+
+def use(xp: Any) -> Any:
+    """Everything that is made of a declaration: functions, plans, pullbacks, recorders, batching, forward mode."""
+    x = xp.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
+    for _ in range(3):
+        y = xp.thrice(x)
+        x.thrice()
+        (g,) = mg.autograd.grad(xp.sum(y), x, create_graph=True)
+        y = x * 1.0
+        y.thrice_()
+        mg.thrice(x)
+    raw = x.detach().array
+    mg.func.vmap(mg.func.grad(lambda x: xp.sum(xp.thrice(x))))(xp.stack([x.detach()] * 2).array)
+    mg.func.jvp(lambda x: xp.thrice(x), (raw,), (raw,))
+    with mg.autograd.profiler.profile() as p:
+        xp.thrice(x)
+    p.key_averages()
+    return values(g)
+
+
+def declare(factor: float, **kwargs: Any) -> Any:
+    """`factor` times the argument, and weak references to what is declared."""
+    def forward(xp: Any, x: Any) -> Any:
+        return factor * x
+
+    def vjp(xp: Any, g: Any) -> Any:
+        return factor * g
+
+    def jvp(xp: Any, t: Any) -> Any:
+        return factor * t
+
+    op = define("thrice(x, /)", forward=forward, x=vjp, jvp=jvp, batching="elementwise", chapter="elementwise", doc="Times a number.", **kwargs)
+    return [weakref.ref(x) for x in (op, forward, vjp, jvp)]
+
+
+class TestRedeclaring:
+    def test_frees_the_former_declaration(self, xp):
+        former = declare(3.0)
+        np.testing.assert_array_equal(use(xp), [3.0, 3.0])
+        functions = [weakref.ref(f) for f in (xp.thrice, mg.thrice, type(xp.ones(1)).thrice)]
+        kept = declare(4.0, override=True)
+        np.testing.assert_array_equal(use(xp), [4.0, 4.0])
+        gc.collect()
+        assert [r() for r in former] == [None] * 4
+        assert [r() for r in functions] == [None] * 3
+        assert all(r() is not None for r in kept)
+
+    def test_again_and_again_keeps_no_more(self):
+        xp = mg.namespace("numpy")
+        sizes = []
+        for i in range(4):
+            declare(float(i), override=i > 0)
+            use(xp)
+            sizes.append((len(generated()), len(gc.get_objects())))
+        (first, _), (second, before), (third, after) = sizes[1:]
+        assert first == second == third
+        assert after - before < 20
+
+    def test_a_function_that_was_held_runs_the_new_one_and_still_shows_its_source(self, xp):
+        declare(3.0)
+        held = xp.thrice
+        held(xp.ones(2))
+        declare(4.0, override=True)
+        assert values(held(xp.ones(2))).tolist() == [4.0, 4.0]
+        assert inspect.getsource(held).startswith("def function(x, /):")
+
+    def test_a_graph_that_was_recorded_keeps_its_rule(self, xp):
+        declare(3.0)
+        x = xp.ones(2, requires_grad=True)
+        y = xp.sum(xp.thrice(x))
+        declare(4.0, override=True)
+        y.backward()
+        assert values(x.grad).tolist() == [3.0, 3.0]
+
+    def test_a_method_that_the_new_declaration_does_not_have(self, xp):
+        declare(3.0)
+        x = xp.ones(2)
+        x.thrice_()
+        define("thrice(x, /)", forward=lambda xp, x: 4 * x, x=lambda xp, g: 4 * g, jvp=lambda xp, t: 4 * t, chapter="statistical", override=True)
+        with pytest.raises(AttributeError, match="thrice_"):
+            x.thrice_()
+        assert values(xp.ones(2).thrice()).tolist() == [4.0, 4.0]
+
+    def test_while_it_is_watched(self, xp):
+        declare(3.0)
+        with mg.autograd.profiler.profile() as p:
+            xp.thrice(xp.ones(2))
+            declare(4.0, override=True)
+            assert values(xp.thrice(xp.ones(2))).tolist() == [4.0, 4.0]
+        assert values(xp.thrice(xp.ones(2))).tolist() == [4.0, 4.0]
+        assert [e.count for e in p.key_averages() if e.key == "thrice"] == [2]
+
+    def test_under_anomaly_detection(self, xp):
+        declare(3.0)
+        with pytest.warns(UserWarning, match="Anomaly Detection"), mg.autograd.detect_anomaly():
+            np.testing.assert_array_equal(values(xp.thrice(xp.ones(2))), [3.0, 3.0])
+            declare(4.0, override=True)
+            np.testing.assert_array_equal(values(xp.thrice(xp.ones(2, requires_grad=True))), [4.0, 4.0])
+        np.testing.assert_array_equal(values(xp.thrice(xp.ones(2, requires_grad=True))), [4.0, 4.0])
+
+    def test_other_operations_keep_their_result_types(self, xp):
+        before = type(xp.linalg.slogdet(xp.eye(2)))
+        declare(3.0)
+        declare(4.0, override=True)
+        assert type(xp.linalg.slogdet(xp.eye(2))) is before
+
+
+@pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.Extra])
+def test_docstrings_name_the_fields_that_there_are(kind):
+    described = {line.split("  ")[0].strip() for line in inspect.getdoc(kind).splitlines() if "  " in line.strip() and not line.startswith(" ")}
+    assert described == {name for name in kind.__slots__ if not name.startswith("__")}
