@@ -141,7 +141,8 @@ def _output(t: Any, op: Op, number: int) -> str:
 
 def refuse(t: Any, recording: bool, others: bool) -> bool:
     """Raise if a view must not be written to now. Returns whether the write is to be recorded; `others`: the value has a history."""
-    _shorten(t)
+    if t._base._born is not None:
+        _shorten(t)
     if not recording:
         return False
     root, _ = history(t)
