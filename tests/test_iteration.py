@@ -102,7 +102,7 @@ class TestLaziness:
         for _ in range(100):
             assert np.iterable(x)
         next(iter(x))
-        assert perf_counter() - start < 0.5  # all elements of it, 101 times, took two minutes
+        assert perf_counter() - start < 5.0  # all elements of it, 101 times, took two minutes
 
     def test_later_elements_have_later_values(self, xp: Any) -> None:
         x = xp.asarray(np.zeros(CHUNK + 2))
@@ -114,16 +114,16 @@ class TestLaziness:
                 found += float(t)
         assert found == 2
 
-    def test_the_backward_pass_takes_time_in_proportion(self) -> None:
-        def seconds(n: int) -> float:
-            x = leaf(mg, np.zeros((n, 50)))
-            total = mg.sum(sum(row * row for row in x))
-            start = perf_counter()
-            total.backward()
-            return perf_counter() - start
-
-        seconds(100)
-        assert min(seconds(8000) for _ in range(3)) < 40 * min(seconds(800) for _ in range(3))  # one gradient of the whole for each: 80 to 100 times
+    def test_elements_share_the_nodes_of_their_chunk(self) -> None:
+        n = 3 * CHUNK + 1
+        seen, todo = set(), [mg.sum(sum(row * 2.0 for row in leaf(mg, np.zeros((n, 2))))).grad_fn]
+        while todo:
+            node = todo.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                todo += [parent for parent, _ in node.next_functions]
+        names = [node.name() for node in seen]
+        assert names.count("GetitemBackward") == names.count("UnstackBackward") == 4  # each makes a gradient of the size of the whole
 
 
 class TestWriting:
@@ -197,4 +197,4 @@ def test_functions_of_scipy_that_ask_whether_an_argument_can_be_iterated() -> No
         scipy.stats.zscore(x)
         print(perf_counter() - start)"""
     found = subprocess.run([sys.executable, "-c", program], env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, check=True)
-    assert float(found.stdout) < 1.0  # of about 4 ms; it took 9 s
+    assert float(found.stdout) < 3.0  # of about 4 ms; it took 9 s

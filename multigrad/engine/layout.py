@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from .element import Host, host_named
+from .graph import Node
 from .level import Layer, innermost
 
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
@@ -33,6 +34,70 @@ def _ascend(t: Any, through_detached: bool) -> tuple[Any, Part]:
             steps.append((op.name, args, None if op.outputs == () else number))
         t = t._base
     return t, tuple(reversed(steps))
+
+
+DEPTH = 4
+"""How many views of views stand before a chain is shortened."""
+
+
+def shortcut(t: Any) -> tuple[Any, Any] | None:
+    """What the base of the view `t` is a view of, past views by indices and slices, and how. None where the chain is short, or cannot be shortened.
+
+    So what a write costs does not grow with the length of a chain of written views. A leaf, and what has hooks, keeps its place in the history.
+    """
+    x = t
+    for _ in range(DEPTH):
+        if x._born is None or x._how is None or x._cell is not x._base._cell:
+            return None
+        x = x._base
+    first = x = t._base
+    key = how = None
+    while x._born is not None and x._how is not None and x._cell is x._base._cell and (x._node is None or type(x._node) is Node):
+        if x._how[0].name != "getitem" or x._how[2] is not None or x._how[2:] != first._how[2:]:
+            break
+        key = x._how[1][0] if key is None else _composed(x._base.shape, x._how[1][0], key)
+        if key is None:
+            break
+        x, how = x._base, (x._how[0], (key,), *x._how[2:])
+    return None if how is None or x is first._base else (x, how)
+
+
+def _composed(shape: tuple[int, ...], first: Any, second: Any) -> tuple[Any, ...] | None:
+    """The key that selects `x[first][second]` of an array of that shape. None if the keys have other entries than integers and slices."""
+    outer = _by_axis(first, len(shape))
+    if outer is None:
+        return None
+    inner = _by_axis(second, sum(type(k) is slice for k in outer))
+    if inner is None:
+        return None
+    rest = iter(inner)
+    found: list[Any] = []
+    for n, k in zip(shape, outer, strict=True):
+        if type(k) is slice:
+            chosen = range(n)[k][next(rest)]
+            k = chosen if type(chosen) is int else _slice_of(chosen, n)
+        found.append(k)
+    return (*found, ...)
+
+
+def _by_axis(key: Any, ndim: int) -> list[Any] | None:
+    """The integer or slice of a key for each axis."""
+    entries = key if type(key) is tuple else (key,)
+    if any(type(k) not in (int, slice) and k is not Ellipsis for k in entries):
+        return None
+    found: list[Any] = []
+    missing = ndim - sum(k is not Ellipsis for k in entries)
+    for k in entries if any(k is Ellipsis for k in entries) else (*entries, ...):
+        found += [slice(None)] * missing if k is Ellipsis else [k]
+    return found if len(found) == ndim else None
+
+
+def _slice_of(chosen: range, n: int) -> slice:
+    """A slice, with bounds that the standard allows, that selects a range of the indices of an axis of length `n`."""
+    if not chosen:
+        return slice(0, 0, 1)
+    stop = chosen[-1] + (1 if chosen.step > 0 else -1)
+    return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 
 
 def in_memory(t: Any) -> bool:

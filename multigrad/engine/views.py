@@ -19,7 +19,7 @@ from . import dispatch, instruments, tensor
 from .backward import keepable
 from .dispatch import general, is_basic_key, recording_at, run_raw
 from .graph import AccumulateGrad, Computed, Extra, HookedNode, Node, backward_name, extra, mark
-from .layout import history, in_memory, memory, overlaps
+from .layout import history, in_memory, memory, overlaps, shortcut
 from .level import Layer, innermost
 from .tensor import Tensor, stopped
 
@@ -27,13 +27,24 @@ from .tensor import Tensor, stopped
 def refresh(t: Any) -> None:
     """Bring a view that is older than the last write to its memory up to date, its bases first."""
     chain = [t]
+    _shorten(t)
     while (base := chain[-1]._base)._born is not None and base._cell is t._cell and base._born != len(t._cell):
         chain.append(base)
+        _shorten(base)
     if base._cell is t._cell:
         base._check()
     for view in reversed(chain):
         if not _renew(view):
             return
+
+
+def _shorten(t: Any) -> None:
+    """Give the last view of a long chain another base that shows the same. One assignment, since other threads may look at it."""
+    found = shortcut(t)
+    if found is not None:
+        base: Any = dispatch.wrap_like(found[0], t._base._array, *found)
+        base._born = -1
+        t._base = base
 
 
 def _renew(t: Any) -> bool:
@@ -48,7 +59,7 @@ def _renew(t: Any) -> bool:
         if type(base._node) is Computed:
             mark(t)
         elif base._node is not None and t._elem.floating:
-            why = _forbidden(t)
+            why = _refusal(t)  # of its bases nothing forbids it, or they would not have become up to date
             if why is not None:
                 if recording_at(t):
                     raise GradientError(why.format("its base or another view of its base has been"))
@@ -107,15 +118,21 @@ def _forbidden(t: Any) -> str | None:
     """Why the history of a view cannot follow a write, if it cannot: the message, with a place for what was written."""
     x = t
     while x._born is not None and x._how is not None:
-        op, _, number, recorded = x._how
-        if recorded is None:
-            return CUSTOM.format(output=_output(x, op, 0))
-        if number is not None:
-            return SEVERAL.format(output=_output(x, op, number))
-        if not recorded:
-            return AMBIGUOUS
+        why = _refusal(x)
+        if why is not None:
+            return why
         x = x._base
     return None
+
+
+def _refusal(t: Any) -> str | None:
+    """The same, as far as it depends on how `t` was made of its base."""
+    op, _, number, recorded = t._how
+    if recorded is None:
+        return CUSTOM.format(output=_output(t, op, 0))
+    if number is not None:
+        return SEVERAL.format(output=_output(t, op, number))
+    return None if recorded else AMBIGUOUS
 
 
 def _output(t: Any, op: Op, number: int) -> str:
@@ -126,6 +143,8 @@ def _output(t: Any, op: Op, number: int) -> str:
 
 def refuse(t: Any, recording: bool, others: bool) -> bool:
     """Raise if a view must not be written to now. Returns whether the write is to be recorded; `others`: the value has a history."""
+    if t._base._born is not None:
+        _shorten(t)
     if not recording:
         return False
     root, _ = history(t)

@@ -102,8 +102,10 @@ class Immutable(Leaving):
     def _refresh(self) -> None:
         """Bring a view up to date, its bases first."""
         chain: list[Immutable] = [self]
+        _shorten(self)
         while chain[-1]._base._born is not None and chain[-1]._base._born != len(self._cell):
             chain.append(chain[-1]._base)
+            _shorten(chain[-1])
         for view in reversed(chain):
             base, how = view._base, view._how
             if how is None:
@@ -137,6 +139,8 @@ class Immutable(Leaving):
         return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
 
     def _write(self, value: Any, name: str) -> None:
+        if self._born is not None:
+            _shorten(self)
         x: Any = self
         while x._born is not None:
             if x._how is None:
@@ -191,6 +195,15 @@ class Immutable(Leaving):
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
                            "clone() it")
+
+
+def _shorten(view: Immutable) -> None:
+    """Give the last view of a long chain another base that shows the same, as engine/views.py does."""
+    found = layout.shortcut(view)
+    if found is not None:
+        base = view._base._copied()._on(*found)
+        base._born = -1
+        view._base = base
 
 
 def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:

@@ -1,0 +1,229 @@
+"""Views of views of views, each written: what they cost, and that a chain which is shortened means the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import values
+
+import multigrad as mg
+from multigrad import func
+from multigrad.engine.layout import DEPTH, _composed, memory
+
+
+def check(t: Any, expected: Any) -> None:
+    np.testing.assert_allclose(values(t), expected, rtol=1e-13)
+
+
+def chain(x: Any, n: int) -> Any:
+    """x with its element i multiplied by 1.001 for each of the first n views that hold it."""
+    xp = x.__array_namespace__()
+    y = v = x * 1.0
+    for _ in range(n):
+        v = v[1:]
+        v *= 1.001
+    return xp.sum(y)
+
+
+def lines(f: Callable[[], Any]) -> int:
+    """How many lines of multigrad run: what it costs, without the noise of a clock."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if "multigrad" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        f()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+X = np.ones(820)
+WAYS: dict[str, Callable[[int], Any]] = {
+    "constants": lambda n: chain(mg.asarray(X.copy()), n),
+    "recorded": lambda n: chain(mg.asarray(X.copy(), requires_grad=True), n),
+    "backward": lambda n: chain(mg.asarray(X.copy(), requires_grad=True), n).backward(),
+    "grad": lambda n: func.grad(lambda x: chain(x, n))(X),
+    "jvp": lambda n: func.jvp(lambda x: chain(x, n), (X,), (X,)),
+    "vmap": lambda n: func.vmap(lambda x: chain(x, n))(np.stack([X, X])),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_write_costs_the_same_however_long_the_chain(way: str) -> None:
+    WAYS[way](20)
+    assert 0 < lines(lambda: WAYS[way](800)) < 8.5 * lines(lambda: WAYS[way](100))  # it was 46 to 260 times
+
+
+def test_the_gradient_of_a_chain(xp: Any) -> None:
+    n = 5
+    x = xp.asarray(np.ones(n + 2), requires_grad=True)
+    chain(x, n).backward()
+    expected = 1.001 ** np.minimum(np.arange(n + 2), n)
+    check(x.grad, expected)
+    raw = xp.asarray(np.ones(n + 2)).array
+    check(func.grad(lambda x: chain(x, n))(raw), expected)
+    check(func.jvp(lambda x: chain(x, n), (raw,), (raw,))[1], np.sum(expected))
+    check(func.vmap(func.grad(lambda x: chain(x, n)))(xp.stack([raw, raw]).array), np.stack([expected, expected]))
+
+
+def draw(random: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """A key of integers and slices for an array of that shape, within the bounds of the standard."""
+    key: list[Any] = []
+    for n in shape:
+        step = int(random.choice([-2, -1, -1, 1, 1, 1, 2]))
+        start = int(random.integers(0, n)) if n and random.random() < 0.4 else None
+        stop = int(random.integers(0, n)) if n and random.random() < 0.2 else None
+        if n and random.random() < 0.07:
+            key.append(int(random.integers(-n, n)))
+        elif random.random() < 0.2:
+            key.append(slice(None))
+        else:
+            key.append(slice(start, stop, step))
+    cut = int(random.integers(0, len(key) + 1)) if random.random() < 0.3 else len(key)
+    return (*key[:cut], ...)  # with an ellipsis NumPy gives a view of no dimensions, too
+
+
+def test_two_keys_as_one() -> None:
+    random = np.random.default_rng(0)
+    strict = mg.namespace("strict")
+    for case in range(3000):
+        shape = tuple(int(n) for n in random.integers(0, 6, size=random.integers(1, 4)))
+        x = np.arange(float(np.prod(shape))).reshape(shape)
+        first = draw(random, shape)
+        second = draw(random, x[first].shape)
+        if case % 2:
+            first, second = (key[:-1] if len(key) > n else key for key, n in ((first, x.ndim), (second, x[first].ndim)))
+        key = _composed(shape, first, second)
+        np.testing.assert_array_equal(x[key], x[first][second])
+        if case % 10 == 0:  # which checks the bounds
+            check(strict.asarray(x)[key], x[first][second])
+    for first, second in (((None, 0), 0), (0, (None, ...)), (slice(1, 3), None), (np.int64(1), 0), (True, 0)):
+        assert _composed((4, 4), first, second) is None
+    assert _composed((4, 4), 1, slice(0, 2)) == (1, slice(0, 2, 1), ...)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_chains_are_what_numpy_computes(xp: Any, seed: int) -> None:
+    """Writes through any view of a tree of views, each looked at afterwards; the gradient by that of the same writes without views."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(7, 9))
+    plan: list[tuple[str, int, Any]] = []
+    shapes = [x.shape]
+    for _ in range(20):
+        of = len(shapes) - 1 if random.random() < 0.7 else int(random.integers(0, len(shapes)))
+        if random.random() < 0.6 and np.zeros(shapes[of]).size > 1:
+            key = draw(random, shapes[of])
+            if not np.zeros(shapes[of])[key].size:
+                continue
+            shapes.append(np.zeros(shapes[of])[key].shape)
+            plan.append(("view", of, key))
+        else:
+            plan.append(("scale" if random.random() < 0.6 else "copy", of, float(random.normal())))
+
+    def run(start: Any, look: Callable[[list[Any]], None]) -> Any:
+        views = [start]
+        for what, of, value in plan:
+            if what == "view":
+                views.append(views[of][value])
+            elif what == "scale":
+                views[of] *= value
+            else:
+                views[of] += views[of] * value
+            look(views)
+        return start
+
+    weights = random.normal(size=x.shape)
+    expected: list[list[Any]] = []
+    run(x.copy(), lambda views: expected.append([np.array(v) for v in views]))
+
+    def compare(views: list[Any]) -> None:
+        for v, e in zip(views, expected[len(seen)], strict=True):
+            check(v, e)
+        seen.append(len(views))
+
+    def last(t: Any) -> Any:
+        return xp.sum(run(t * 1.0, lambda _: None) ** 2 * xp.asarray(weights))
+
+    seen: list[int] = []
+    run(xp.asarray(x.copy()), compare)
+    t = xp.asarray(x.copy(), requires_grad=True)
+    seen.clear()
+    run(t * 1.0, compare)
+    last(t).backward()
+    slope = run(np.ones_like(x), lambda _: None)  # every write is linear in the element
+    check(t.grad, 2 * weights * x * slope**2)
+    check(func.jvp(func.grad(last), (xp.asarray(x).array,), (xp.asarray(x).array,))[1], 2 * weights * x * slope**2)
+
+
+class TestPlaces:
+    def test_a_leaf_keeps_its_place(self, xp: Any) -> None:
+        y = xp.asarray(np.arange(9.0))
+        w = y[1:][1:].requires_grad_()
+        v = w[1:][1:][1:][1:]
+        with mg.no_grad():
+            y *= 2.0
+            v *= 1.0
+        xp.sum(v * v).backward()
+        check(w.grad, [0, 0, 0, 0, 24, 28, 32])
+
+    def test_what_has_hooks_keeps_its_place(self, xp: Any) -> None:
+        x = xp.asarray(np.arange(9.0), requires_grad=True)
+        y = x * 1.0
+        u = y[1:][1:]
+        y *= 2.0
+        u.retain_grad()
+        v = u[1:][1:][1:][1:]
+        y *= 2.0
+        xp.sum(v * v).backward()
+        check(u.grad, [0, 0, 0, 0, 48, 56, 64])
+        check(x.grad, [0] * 6 + [192, 224, 256])
+
+    def test_the_memory_is_near_after_writes(self, xp: Any) -> None:
+        y = v = xp.asarray(np.arange(12.0), requires_grad=True) * 1.0
+        for _ in range(8):
+            v = v[1:]
+            v *= 1.0
+        root, part = memory(v)
+        assert root is y and len(part) <= DEPTH
+        for _ in range(3):
+            v = v[:]
+        with mg.no_grad():
+            v[:] *= 0.0
+        check(y, [*range(8), 0, 0, 0, 0])
+
+    def test_other_steps_stay_in_between(self, xp: Any) -> None:
+        x = xp.asarray(np.arange(24.0).reshape(4, 6), requires_grad=True)
+        y = x * 1.0
+        v = y[1:, :][:, :][:, :].mT[2:, ...][:, :][:, 1:][:, :].mT
+        for t in (v, y, v):
+            t *= 2.0
+        expected = np.full((4, 6), 2.0)
+        expected[2:, 2:] = 8.0
+        check(y, np.arange(24.0).reshape(4, 6) * expected)
+        xp.sum(y).backward()
+        check(x.grad, expected)
+
+    def test_a_base_with_other_memory(self) -> None:
+        y = mg.asarray(np.arange(9.0))
+        u = y[1:][1:][1:]
+        v = u[1:][1:][1:]
+        u.data = mg.zeros(6, dtype=mg.float64)
+        v += 1.0
+        check(v, [7, 8, 9])
+        check(u, np.zeros(6))
+        check(y, [0, 1, 2, 3, 4, 5, 7, 8, 9])
+        y += 1.0
+        check(v, [8, 9, 10])
