@@ -32,6 +32,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from operator import index
 from typing import Any
 
@@ -50,6 +51,8 @@ __all__ = [
     "nondifferentiable",
 ]
 
+OPERATORS = ("abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos",
+             "pow", "rshift", "sub", "truediv", "xor")
 BATCHINGS = ("elementwise", "axis", "leading", "form")
 KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
@@ -124,6 +127,9 @@ class Op:
 OPS: dict[str, Op] = {}
 """Every known operation by name; names of extensions have a prefix: `linalg.solve`."""
 
+OVERRIDDEN: dict[str, str] = {}
+"""The operations that were declared anew by another module, with the module of the first declaration."""
+
 _listeners: list[Callable[[Op], None]] = []
 
 
@@ -194,6 +200,8 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
              jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
              vjps: Mapping[str, Any] | None = None) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
+    if not module.startswith("multigrad."):
+        import_module("multigrad.ops")  # a stranger's operations meet those of the standard, not the other way round
     name, signature, roles = parse(text)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
@@ -206,6 +214,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         doc, operator, chapter = doc or known.doc, operator or known.operator, chapter or known.chapter
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
+    _check_operator(name, operator)
     if vjp is not None and vjps:
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
@@ -222,6 +231,8 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
     OPS[name] = op
+    if known is not None and known.module != module:
+        OVERRIDDEN.setdefault(name, known.module)
     for listener in _listeners:
         listener(op)
     return op
@@ -267,6 +278,16 @@ def _check_name(name: str) -> None:
 
 _RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                        "float32", "float64", "complex64", "complex128"))
+
+
+def _check_operator(name: str, operator: str) -> None:
+    """An operator of Python is served by one operation."""
+    if operator and operator not in OPERATORS:
+        raise RegistrationError(f"{name}: {operator!r} is no operator of Python that arrays have; choose one of {', '.join(OPERATORS)}.")
+    other = next((op.name for op in OPS.values() if operator and op.operator == operator and op.name != name), None)
+    if other is not None:
+        raise RegistrationError(f"{name}: the operator {operator!r} is that of the operation {other!r}. "
+                                f"Declare {other!r} with override=True to change it.")
 
 
 def _check_forward(name: str, forward: Any) -> None:

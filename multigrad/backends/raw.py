@@ -59,6 +59,8 @@ class RawNamespace:
                 return resolve(forward)
         if not self._prefix and any(known.startswith(f"{name}.") for known in registry.OPS):
             return RawNamespace(self._backend, f"{name}.", self._root)
+        if op is None and not self._prefix and _want(name):
+            return self._find(name)
         # A forward declared as a function is the meaning of the operation (torch has another scatter_add); one under "*" is
         # for libraries that have no function of that name.
         generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
@@ -71,6 +73,13 @@ class RawNamespace:
             advice = "" if op is None else ": give one in Backend.functions, or declare the operation with forward=."
             raise AttributeError(f"backend {self._backend.name!r} has no{known} {full!r}{advice}")
         return _bound_forward(op, resolve(generic), self._root)
+
+
+def _want(name: str) -> bool:
+    """Load the plugin of that name where it has been deferred: its operations may have that prefix."""
+    from . import discovery  # which needs this module
+
+    return discovery.want(name)
 
 
 def _lookup(namespace: Any, dotted: str) -> Any:
