@@ -145,6 +145,17 @@ def test_the_built_in_plugins_are_those_of_this_project(site: Site) -> None:
     assert "numpy | multigrad-array" in out and "jax | multigrad-array" in out and "ccc" not in out
 
 
+def test_two_distributions_have_a_plugin_of_one_name(site: Site) -> None:
+    """The first by the name of its distribution has it, also where both wait for their library."""
+    site.module("toy", TOY)
+    for name in ("one", "two"):
+        site.module(f"plugin_{name}", plugin("toy", "toy"))
+        site.distribution(name, toy=f"plugin_{name}")
+    out = site.run(f"import toy\nfrom multigrad.backends.discovery import backend_of\nprint(backend_of(toy.Array()).name)\n{SHOW}")
+    assert out.startswith("toy\n") and "toy | one 1.0 | loaded | \n" in out
+    assert "toy | two 1.0 | broken | the plugin 'toy' of two 1.0 cannot be registered: its name or its module is already that of the plugin" in out
+
+
 # ----- The types of arrays -----
 
 
@@ -604,6 +615,16 @@ def test_a_plugin_that_replaces_and_fails_has_replaced_nothing(site: Site) -> No
     out = site.run(f"{WARNINGS}\nimport multigrad as mg\nx = mg.asarray(0.0, requires_grad=True)\nmg.sin(x).backward()\n"
                    "print(x.grad.item(), seen, [b.name for b in mg.backends() if b.overrides])")
     assert out == "1.0 [] []\n"
+
+
+@pytest.mark.parametrize("first", ["discovery.get('numpy')", "discovery.names()", "mg.zeros(1)"])
+def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(site: Site, first: str) -> None:
+    """What the others declared meanwhile stays."""
+    site.plugin("good", OPERATION.format(name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"))
+    site.plugin("evil", "import multigrad as mg\nmg.zeros(1)\nmg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\nraise ValueError('late')")
+    out = site.run(f"{USE}\n{first}\nnumpy_works()\nprint(mg.good.f(mg.ones(1)).item(), 'evil.f' in mg.registry.OPS, "
+                   "mg.ones(1).to_backend('numpy').item(), [b.name for b in mg.backends() if b.state == 'broken'])")
+    assert out == "1.0 False 1.0 ['evil']\n"
 
 
 def test_a_name_of_the_standard_is_taken_before_anything_is_used(site: Site) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import pluggy
 
 from .. import registry
-from .plugins import Plugin, lock, manager, note_overrides, plugin_manager, plugins, restore, told, watched
+from .plugins import Plugin, lock, manager, note_overrides, noting, plugin_manager, plugins, restore, told, watched
 from .spec import BackendSpec
 
 __all__ = ["call", "failures", "hookimpl", "items_of", "load_operations", "load_samples", "manager", "plugins", "restore"]
@@ -141,15 +141,17 @@ def declare(plugin: Plugin) -> None:
             return
         plugin.declared = True
         before, failed = dict(registry.OPS), plugin.error
+        own: list[registry.Op] = []
         try:
-            for op in items_of(plugin, "multigrad_operations", registry.Op):
-                if registry.OPS.get(op.name) is not op:
-                    plugin.fail(f"{plugin.origin} returned the operation {op.name!r}, which is not in the table: "
-                                "declare it with the functions of multigrad.registry.")
+            with noting() as own:
+                for op in items_of(plugin, "multigrad_operations", registry.Op):
+                    if registry.OPS.get(op.name) is not op:
+                        plugin.fail(f"{plugin.origin} returned the operation {op.name!r}, which is not in the table: "
+                                    "declare it with the functions of multigrad.registry.")
         finally:
             if plugin.error != failed:
-                restore(before)
-        note_overrides(plugin, before)
+                restore(before, own)
+        note_overrides(plugin, own)
     if not _declaring:
         warn_overrides([plugin])
 

@@ -22,7 +22,7 @@ import threading
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -270,17 +270,18 @@ def _import(plugin: Plugin) -> None:
     from importlib.metadata import EntryPoint
 
     before = dict(registry.OPS)
+    own: list[registry.Op] = []
     try:
-        with watched(plugin):
+        with watched(plugin), noting() as own:
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
     except BaseException as error:  # SystemExit too: a plugin may not end the program
-        restore(before)
+        restore(before, own)
         plugin.fail(f"{plugin.origin} could not be imported: {told(error)}", error)
         if isinstance(error, KeyboardInterrupt):  # the user's, most likely; the next call does without this plugin
             _interrupted[plugin.name, plugin.target, plugin.distribution] = plugin.error
             raise
         return
-    note_overrides(plugin, before)
+    note_overrides(plugin, own)
     if plugin.module is None:
         plugin.fail(f"{plugin.origin} names None: the entry point {plugin.target!r} must name a module or an object with hooks.")
     if getattr(getattr(plugin.module, "__spec__", None), "_initializing", False):
@@ -323,26 +324,50 @@ def _unregister(plugin: Plugin) -> None:
         plugin_manager.unregister(name=plugin.name)
 
 
-def note_overrides(plugin: Plugin, before: Mapping[str, registry.Op]) -> None:
-    """Keep which operations of the standard the plugin has replaced, since the table was as in `before` or when its module was imported."""
+_noted = threading.local()
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[list[registry.Op]]:
+    """The operations that are declared inside, but for those that are somebody else's: a plugin may ask for all plugins while it is imported."""
+    own: list[registry.Op] = []
+    stack = vars(_noted).setdefault("stack", [])
+    stack.append(own)
+    try:
+        yield own
+    finally:
+        stack.pop()
+
+
+def _note(op: registry.Op) -> None:
+    stack = vars(_noted).get("stack")
+    if stack and not op.module.startswith("multigrad."):
+        stack[-1].append(op)
+
+
+registry.on_declaration(_note)
+
+
+def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
+    """Keep which operations of the standard the plugin has replaced: by `own`, or when its module was imported before."""
     root = plugin.target.partition(":")[0].partition(".")[0]
+    mine = {op.name for op in own}
     replaced = set()
     for name, first in registry.OVERRIDDEN.items():
         op = registry.OPS.get(name)
-        if op is None or op.module == first or not first.startswith("multigrad."):
-            continue
-        if before.get(name, op) is not op or op.module.partition(".")[0] == root:
+        if op is not None and op.module != first and first.startswith("multigrad.") and (name in mine or op.module.partition(".")[0] == root):
             replaced.add(name)
     plugin.overrides = tuple(sorted({*plugin.overrides, *replaced}))
 
 
-def restore(before: dict[str, registry.Op]) -> None:
-    """Put the table back to what it was, and have the engine drop what it made of the operations in between."""
-    changed = [op for name, op in registry.OPS.items() if before.get(name) is not op]
+def restore(before: Mapping[str, registry.Op], own: Iterable[registry.Op] | None = None) -> None:
+    """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
+    given = registry.OPS.items() if own is None else [(op.name, op) for op in own]
+    changed = [op for name, op in given if registry.OPS.get(name) is op and before.get(name) is not op]
     for op in changed:
         del registry.OPS[op.name]
-    for name, op in before.items():
-        registry.OPS.setdefault(name, op)
+        if op.name in before:
+            registry.OPS[op.name] = before[op.name]
     for op in changed:
         for listener in registry._listeners:
             listener(before.get(op.name, op))
