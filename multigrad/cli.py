@@ -48,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     backends = commands.add_parser("backends", help="the known array libraries: where each comes from, its state or error",
-                                   description="List the known backends. Imports no array library, unless --probe is given.")
+                                   description="List the known backends. Imports no array library, unless --probe is given. A plugin is deferred "
+                                               "until its library is imported, or until it is asked for by name. Plugins that replace operations "
+                                               "of the standard are listed, too, with these.")
     backends.add_argument("--probe", action="store_true", help="import each library and tell its devices and dtypes")
     backends.add_argument("--traceback", action="store_true", help="show the whole traceback of what is broken")
     backends.set_defaults(run=_backends)
@@ -104,6 +106,9 @@ def _backends(options: argparse.Namespace) -> int:
         if b.devices or b.dtypes:
             print(f"\n{b.name}: devices {', '.join(b.devices) or 'none'}\n{' ' * len(b.name)}  dtypes  {', '.join(b.dtypes) or 'none'}")
     for b in listed:
+        if b.overrides:
+            print(f"\n{b.name}: replaces operations of the standard: {', '.join(b.overrides)}")
+    for b in listed:
         if b.error:
             print(f"\n{b.name}: {b.error}")
             if options.traceback and b.traceback:
@@ -113,9 +118,11 @@ def _backends(options: argparse.Namespace) -> int:
 
 def _ops(options: argparse.Namespace) -> int:
     from . import registry
+    from .backends import discovery
     from .namespace import load
 
     load()
+    discovery.load_plugins()
     found = [op for op in registry.OPS.values() if options.pattern in op.name and options.chapter in ("", op.chapter)]
     if not found:
         known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
@@ -123,7 +130,7 @@ def _ops(options: argparse.Namespace) -> int:
         return 1
     found.sort(key=lambda op: (op.chapter, op.name))
     usable = _usable_backends()
-    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _keeps(op), _modes(op), _own(op, usable), op.module) for op in found]
+    rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _keeps(op), _modes(op), _own(op, usable), _declared_in(op)) for op in found]
     print(table(("chapter", "operation", "kind", "gradient by: keeps", "modes", "own form on", "declared in"), rows))
     return 0
 
@@ -147,6 +154,14 @@ def _own(op: Any, usable: Sequence[Any]) -> str:
     """The backends that carry it out, or differentiate it, in a way of their own."""
     forms = op.forward if isinstance(op.forward, dict) else {}
     return " ".join(b.name for b in usable if op.name in b.functions or op.name in b.rules or b.name in forms)
+
+
+def _declared_in(op: Any) -> str:
+    """The module of a declaration, and of the one whose place it took."""
+    from .registry import OVERRIDDEN
+
+    first = OVERRIDDEN.get(op.name, op.module)
+    return op.module if first == op.module else f"{op.module}, in place of {first}"
 
 
 def _usable_backends() -> list[Any]:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from . import inspection, methods, registry
+from .backends import discovery
 from .engine import convert, dispatch, element, fast, profiling, rules
 from .engine.element import Host
 from .engine.leaving import Leaving
@@ -67,6 +68,8 @@ class Namespace:
                 return CONSTANTS[name]
             if name in element.DTYPES:
                 return getattr(self._host.backend.namespace, name)
+            if discovery.want(name):  # a plugin that is loaded when it is needed
+                return self._find(name)
         raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}: no operation {full!r} is declared (see `python -m multigrad ops`)")
 
     def _bind(self, op: Op) -> Callable[..., Any]:
@@ -250,8 +253,6 @@ def load() -> None:
 
 
 def _fill() -> None:
-    from .backends import discovery
-
     convert.declare()
     for op in list(OPS.values()):
         methods.install(op)

@@ -40,6 +40,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib import import_module
 from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -58,6 +59,8 @@ __all__ = [
     "nondifferentiable",
 ]
 
+OPERATORS = ("abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos",
+             "pow", "rshift", "sub", "truediv", "xor")
 BATCHINGS = ("elementwise", "axis", "leading", "form")
 KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
@@ -132,6 +135,9 @@ class Op:
 
 OPS: dict[str, Op] = {}
 """Every known operation by name; names of extensions have a prefix: `linalg.solve`."""
+
+OVERRIDDEN: dict[str, str] = {}
+"""The operations that were declared anew by another module, with the module of the first declaration."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -231,6 +237,8 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
              jvp: Any = None, outputs: Iterable[str] | None = (), batching: Any = None, view: Any = False, keep: Any = None,
              materialize: bool = True, residuals: Mapping[str, Any] | None = None, vjps: Mapping[str, Any] | None = None) -> Op:
     module = sys._getframe(2).f_globals.get("__name__", "?")
+    if not module.startswith("multigrad."):
+        import_module("multigrad.ops")  # a stranger's operations meet those of the standard, not the other way round
     name, signature, roles = parse(text)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
@@ -244,6 +252,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         doc, operator, chapter = doc or known.doc, operator or known.operator, chapter or known.chapter
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
+    _check_operator(name, operator)
     if vjp is not None and vjps:
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
@@ -269,6 +278,8 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     OPS[name] = op
     if known is not None:
         forget_remembered()
+        if known.module != module:
+            OVERRIDDEN.setdefault(name, known.module)
     for listener in _listeners:
         listener(op)
     return op
@@ -324,6 +335,16 @@ def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[st
                                     "that name.")
     if not isinstance(materialize, bool):
         raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
+
+
+def _check_operator(name: str, operator: str) -> None:
+    """An operator of Python is served by one operation."""
+    if operator and operator not in OPERATORS:
+        raise RegistrationError(f"{name}: {operator!r} is no operator of Python that arrays have; choose one of {', '.join(OPERATORS)}.")
+    other = next((op.name for op in OPS.values() if operator and op.operator == operator and op.name != name), None)
+    if other is not None:
+        raise RegistrationError(f"{name}: the operator {operator!r} is that of the operation {other!r}. "
+                                f"Declare {other!r} with override=True to change it.")
 
 
 def _check_forward(name: str, forward: Any) -> None:

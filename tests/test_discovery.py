@@ -2,96 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
+from plugin_sites import SHOW, SPEC, TOY, Site, site
 
-import multigrad
-
-ROOT = Path(multigrad.__file__).parents[1]
-
-SPEC = """
-import multigrad as mg
-@mg.hookimpl
-def multigrad_backends():
-    return [mg.BackendSpec({name!r}, module={module!r}, load={load!r})]
-"""
-
-# A library, and the backend of it, in one module.
-TOY = """
-import array_api_strict
-import multigrad as mg
-class Array: pass
-def make():
-    return mg.Backend("toy", array_api_strict, (Array,))
-"""
-
-SHOW = """
-from multigrad.backends import discovery
-for line in discovery.listing():
-    print(line.name, "|", line.distribution, line.version, "|", line.state, "|", line.error)
-"""
-
-
-class Site:
-    """A folder on the path of a new process, with modules and with distributions that have entry points."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def module(self, name: str, text: str) -> None:
-        (self.folder / f"{name}.py").write_text(textwrap.dedent(text))
-
-    def distribution(self, name: str, version: str = "1.0", **entry_points: str) -> None:
-        info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        lines = "".join(f"{key} = {target}\n" for key, target in entry_points.items())
-        (info / "entry_points.txt").write_text(f"[multigrad]\n{lines}" if lines else "")
-
-    def plugin(self, name: str, text: str) -> None:
-        """A distribution `multigrad-<name>` with one plugin of that name, the module `plugin_<name>`."""
-        self.module(f"plugin_{name}", text)
-        self.distribution(f"multigrad-{name}", **{name: f"plugin_{name}"})
-
-    def run(self, code: str, **environment: str) -> str:
-        path = os.pathsep.join([str(self.folder), str(ROOT)])
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")}
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=False,
-                              env=kept | {"PYTHONPATH": path} | environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def line(self, name: str, **environment: str) -> str:
-        """What the listing says about one name."""
-        lines = [line for line in self.run(SHOW, **environment).splitlines() if line.startswith(f"{name} |")]
-        assert len(lines) == 1, lines
-        return lines[0]
-
-    def error(self, call: str, **environment: str) -> str:
-        """The type and the text of the error that a call of `discovery` raises, twice alike, while NumPy keeps working."""
-        return self.run(f"""
-            from multigrad.backends import discovery
-            from multigrad.errors import BackendError, RegistrationError
-            told = []
-            for _ in range(2):
-                try:
-                    discovery.{call}
-                except (BackendError, RegistrationError) as error:
-                    told.append(type(error).__name__ + ": " + str(error))
-            assert len(told) == 2 and told[0] == told[1], told
-            assert discovery.get("numpy").name == "numpy"
-            print(told[0])
-            """, **environment).strip()
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
+__all__ = ["site"]
 
 
 # ----- Listing -----
@@ -101,7 +15,7 @@ def test_the_listing_imports_no_array_library(site: Site) -> None:
     site.module("toy", TOY)
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     out = site.run(SHOW + "import sys; print(*[m for m in ('numpy', 'jax', 'cupy', 'array_api_strict', 'toy') if m in sys.modules])")
-    assert "toy | multigrad-toy 1.0 | available | \n" in out
+    assert "toy | multigrad-toy 1.0 | deferred | \n" in out
     assert "numpy | multigrad-array" in out
     assert "jax | multigrad-array" in out
     assert out.endswith("\n\n")  # no module
@@ -262,17 +176,32 @@ def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
 
 
 def test_an_unknown_backend(site: Site) -> None:
-    error = site.error("get('nope')")
-    assert error.startswith("BackendError: unknown backend 'nope'. Known: cupy, jax, numpy")
-    assert error.endswith("Other libraries come with a plugin: pip install multigrad-nope, if there is one.")
-    assert site.error("get(3)") == "BackendError: a backend is asked for by its name, a string, not 3."
+    """What is near and what is installed is told; never a package to install, which anybody may own."""
+    site.module("toy", TOY)
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.plugin("bad", "raise ValueError")
+    site.plugin("off", "raise ValueError")
+    error = site.error("get('nunpy')", MULTIGRAD_BLOCK="off")
+    assert error.startswith("BackendError: unknown backend 'nunpy'. Did you mean 'numpy'? Known backends: cupy, jax, numpy, ")
+    assert "toy. Installed plugins: cupy of multigrad-array" in error
+    assert "bad of multigrad-bad (broken), off of multigrad-off (blocked), " in error and "toy of multigrad-toy" in error
+    assert error.endswith(". A backend for another library comes with a plugin.")
+    assert "pip" not in error and "install " not in error and "multigrad-nunpy" not in error
+    assert site.error("get('TOY')").startswith("BackendError: unknown backend 'TOY'. Did you mean 'toy'? Known")
+    assert site.error("get('zzzzz')").startswith("BackendError: unknown backend 'zzzzz'. Known backends: cupy, jax, numpy, ")
+    for name in ("3", "[]", "None"):
+        assert site.error(f"get({name})") == f"BackendError: a backend is asked for by its name, a string, not {name}."
 
 
 def test_a_backend_whose_library_is_not_installed(site: Site) -> None:
+    """The name of a module is no package to install, unless the plugin says so: that of PyPI may be anybody's."""
     site.plugin("toy", SPEC.format(name="toy", module="missing_library", load="toy:make"))
-    assert site.line("toy") == "toy | multigrad-toy 1.0 | not installed | pip install missing_library"
-    expected = "BackendError: backend 'toy' is known but its library 'missing_library' is not installed: pip install missing_library"
+    site.plugin("hint", SPEC.format(name="hint", module="missing", load="toy:make").replace(")]", ", install='pip install the-real-one')]"))
+    advice = "install it as its documentation says"
+    assert site.line("toy") == f"toy | multigrad-toy 1.0 | not installed | {advice}"
+    expected = f"BackendError: backend 'toy' is known but its library 'missing_library' is not installed: {advice}"
     assert site.error("get('toy')") == expected
+    assert site.error("get('hint')").endswith("its library 'missing' is not installed: pip install the-real-one")
 
 
 def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
@@ -360,20 +289,30 @@ def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
         "None None None None None None None None", "numpy numpy numpy numpy numpy", "['numpy'] False False", "toy toy None"]
 
 
-def test_an_array_of_a_broken_backend_is_told_about(site: Site) -> None:
+def test_an_array_of_a_broken_backend_is_told_about_once(site: Site) -> None:
+    """By a warning: the error is for those who ask for the backend by its name."""
     site.module("toy", "class Array: pass\ndef make(): raise ValueError('no such luck')")
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     out = site.run("""
+        import warnings
         import toy
-        from multigrad.backends.discovery import backend_of
-        assert backend_of(object()) is None
+        from multigrad.backends.discovery import backend_of, get
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            assert backend_of(object()) is None
+            assert not seen
+            for _ in range(2):
+                assert backend_of(toy.Array()) is None
+        for w in seen:
+            print(w.category.__name__, w.message)
         for _ in range(2):
             try:
-                backend_of(toy.Array())
+                get("toy")
             except RuntimeError as error:
                 print(error)
-        """)
-    assert out.count("is broken: ValueError: no such luck") == 2
+        """).splitlines()
+    broken = "backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ValueError: no such luck"
+    assert out == [f"UserWarning {broken}. Its arrays are taken for those of an unknown library.", broken, broken]
 
 
 def test_threads_discover_once(site: Site) -> None:

@@ -250,7 +250,7 @@ def table() -> Iterator[None]:
     mg.special  # all plugins are loaded
     before = dict(registry.OPS)
     yield
-    hooks._restore(before)
+    hooks.restore(before)
 
 
 @pytest.mark.parametrize("rules, message", [

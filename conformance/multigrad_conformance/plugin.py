@@ -50,6 +50,7 @@ def _find(config: pytest.Config) -> list[str]:
     from multigrad.errors import BackendError
 
     asked = list(dict.fromkeys(config.getoption("--multigrad-backend")))
+    discovery.load_plugins()  # whose operations are tested, too
     found = []
     for name in asked or discovery.names():
         try:

@@ -1,8 +1,12 @@
 """Which backends there are, and to which of them an array belongs.
 
-Nothing is read at import. The first question reads the entry points (`hooks.py`); a library is imported only when its
+Nothing is read at import. The first question reads the entry points (`plugins.py`); a library is imported only when its
 backend is asked for by name, or looked at when an unknown array turns up while the library is in `sys.modules` already.
 On the hot path `backend_of` is one lookup in a dict keyed by the type of the array.
+
+Of an array of a new type the classes decide, in their own order: the first that a backend has claimed, or whose module
+a backend has. Only where none has are all backends asked with `isinstance`. So what one plugin claims never takes the
+arrays of another, and what is wrong with a backend is an error only for those who ask for it by its name.
 """
 
 from __future__ import annotations
@@ -10,21 +14,20 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-import threading
 import traceback
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import BackendError, NoDeviceError, RegistrationError
+from . import claims, hooks
+from .plugins import DISTRIBUTION, Plugin, deferred, lock, manager, plugins, told, wake, watched
 from .raw import resolve
 from .spec import Backend, BackendSpec
 
-if TYPE_CHECKING:
-    from .hooks import Plugin
 
-
-@dataclass
+@dataclass(eq=False)
 class Known:
     """A backend that is known: its spec, who brought it, and what became of it."""
 
@@ -33,16 +36,27 @@ class Known:
     backend: Backend | None = None
     error: BackendError | None = None  # why it could not be loaded; kept, and raised again whenever it is asked for
     traceback: str = ""
+    has_module: bool = True  # False where its module is another backend's, or it was made by hand
+    loading: bool = False
+    set_aside: bool = False  # no array is asked about: a KeyboardInterrupt ended its loading, or its error has been told
 
     @property
     def origin(self) -> str:
         return self.plugin.origin if self.plugin else "a call of register()"
 
     @property
-    def blocked(self) -> bool:
-        from . import hooks
+    def built_in(self) -> bool:
+        return self.plugin is not None and self.plugin.built_in
 
-        blocked = hooks.manager().is_blocked
+    @property
+    def rank(self) -> tuple[bool, bool, str, str]:
+        """The order in which backends have a right to a module: the built-in ones, then plugins by name, then those of calls."""
+        plugin = self.plugin
+        return (plugin is None, True, "", "") if plugin is None else (False, not plugin.built_in, plugin.name, plugin.distribution)
+
+    @property
+    def blocked(self) -> bool:
+        blocked = manager().is_blocked
         return blocked(self.spec.name) or (self.plugin is not None and blocked(self.plugin.name))
 
 
@@ -53,12 +67,13 @@ class BackendInfo:
     name: str
     distribution: str
     version: str
-    state: str  # "loaded", "available", "not installed", "no device", "broken" or "blocked"
+    state: str  # "loaded", "available", "deferred" (see plugins.py), "not installed", "no device", "broken", "blocked", or "operations": no backend
     error: str = ""
     module: str = ""
     library_version: str = ""
     devices: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()  # the operations of the standard that its plugin has replaced
     traceback: str = field(default="", repr=False)
 
 
@@ -66,20 +81,19 @@ _DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32
            "complex128")
 
 _known: dict[str, Known] = {}
-_lock = threading.RLock()
+_by_root: dict[str, list[Known]] = {}  # by the top-level module of their libraries
 _discovered = False
 _adding = False
 
 # What is exactly of these types is no array, whoever asks; other misses are not kept, since the library may come later.
 _by_type: dict[type, Backend | None] = dict.fromkeys((bool, int, float, complex, str, type(None), list, tuple, dict, slice))
-_refused: dict[type, str] = {}
 
 
 def backend_of(x: Any) -> Backend | None:
     """Return the backend of the array `x`, None where it is an array of no known library (Python scalars, for instance).
 
-    Raises BackendError if `x` belongs to a library whose backend is broken or has no device, or is of a type that its
-    library's backend refuses (numpy.matrix).
+    Raises BackendError if `x` is of a type that its library's backend refuses (numpy.matrix). Arrays of a library whose
+    backend is broken or has no device are those of an unknown one, and a warning says so once.
     """
     try:
         return _by_type[type(x)]
@@ -93,8 +107,12 @@ def get(name: str) -> Backend:
     Raises BackendError that says what to do where it is unknown, blocked, not installed or broken, and NoDeviceError
     where the library finds no device.
     """
-    known = _all()
-    entry = known.get(name)
+    entry = _all().get(name) if isinstance(name, str) else None
+    if entry is None and isinstance(name, str):
+        want(name)
+        if name not in _known:
+            load_plugins()
+        entry = _known.get(name)
     if entry is None:
         raise BackendError(_unknown(name))
     if entry.backend is not None:
@@ -104,26 +122,40 @@ def get(name: str) -> Backend:
     return _load(entry)
 
 
+def want(name: str) -> bool:
+    """Load the deferred plugin of that name. Whether there was one."""
+    return wake(_bring, name)
+
+
+def load_plugins() -> None:
+    """Load the deferred plugins too, as what lists or tests everything has to."""
+    _all()
+    wake(_bring, everything=True)
+
+
 def register(item: BackendSpec | Backend) -> None:
-    """Make a backend known by a call instead of a plugin. Raises RegistrationError where its name is taken."""
+    """Make a backend known by a call instead of a plugin. Raises RegistrationError where its name, module or array types are taken."""
     if not isinstance(item, (Backend, BackendSpec)):
         raise RegistrationError(f"register() takes a Backend or a BackendSpec, not {item!r}.")
     _all()
-    with _lock:
+    with lock:
         if item.name in _known:
             raise RegistrationError(f"the backend {item.name!r} of a call of register() is already that of {_known[item.name].origin}. "
                                     "Choose another name.")
         if isinstance(item, BackendSpec):
-            _known[item.name] = Known(item, None)
+            entry = Known(item, None)
+            _know(entry)
+            if entry.error is not None:
+                del _known[item.name]
+                raise RegistrationError(str(entry.error))
             return
-        root = item.array_types[0].__module__.partition(".")[0]
-        entry = Known(BackendSpec(item.name, root, f"{root}:none"), None)
-        _known[item.name] = entry
+        root = claims.module_of(item.array_types[0]).partition(".")[0] or "__main__"
+        entry = Known(BackendSpec(item.name, root, f"{root}:none"), None, has_module=False)
         try:
             _accept(entry, item)
         except BackendError as error:
-            del _known[item.name]
             raise RegistrationError(str(error)) from error
+        _known[item.name] = entry
 
 
 def loaded() -> list[Backend]:
@@ -132,40 +164,40 @@ def loaded() -> list[Backend]:
 
 
 def names() -> list[str]:
-    """The names of all known backends, blocked and broken ones included."""
-    return sorted(_all())
+    """The names of all known backends, blocked and broken ones included, and of the deferred plugins, which have not said theirs."""
+    return sorted({*_all(), *(plugin.name for plugin in deferred())})
 
 
 def load_operations() -> None:
     """Let every plugin declare its operations, once. The engine calls it before the table is first used."""
-    from . import hooks
-
     hooks.load_operations()
 
 
 def listing(probe: bool = False) -> list[BackendInfo]:
     """What is known about each backend, and each broken plugin. Imports no array library, unless `probe` is true."""
-    from . import hooks
+    from ..engine import element
 
+    element.on_first_use()  # plugins may replace operations
     known = _all()
     if probe:
+        load_plugins()
         for entry in list(known.values()):
             with contextlib.suppress(BackendError):  # it is kept with the entry, or found again below
                 get(entry.spec.name)
-    lines = [_line(entry, probe) for entry in known.values()]
-    brought = {id(entry.plugin) for entry in known.values()}
-    for plugin in hooks.plugins():
-        if id(plugin) not in brought and (plugin.error or plugin.blocked):
-            state = "broken" if plugin.error else "blocked"
-            lines.append(BackendInfo(plugin.name, plugin.distribution, plugin.version, state, plugin.error, traceback=plugin.traceback))
+    lines = [_line(entry, probe) for entry in list(known.values())]
+    brought = {entry.plugin for entry in known.values()}
+    for plugin in plugins():
+        state = "broken" if plugin.error else "blocked" if plugin.blocked else "deferred" if plugin.deferred else "operations"
+        if plugin not in brought and (state != "operations" or plugin.overrides):
+            module = plugin.name if plugin.deferred else ""
+            lines.append(BackendInfo(plugin.name, plugin.distribution, plugin.version, state, plugin.error, module,
+                                     overrides=plugin.overrides, traceback=plugin.traceback))
     return lines
 
 
 def foreign_distribution() -> str | None:
     """Say so if the unrelated package `multigrad` of PyPI is installed, or has overwritten files of this one."""
     from importlib import metadata
-
-    from .hooks import DISTRIBUTION
 
     advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
     try:
@@ -206,83 +238,124 @@ def _overwritten(distribution: str) -> str | None:
 def _all() -> dict[str, Known]:
     global _adding, _discovered
     if not _discovered:
-        from . import hooks
-
-        plugins = hooks.plugins()
-        with _lock:
+        found = plugins()
+        with lock:
             if not _discovered and not _adding:  # a plugin's hook may ask again; other threads wait until all are there
                 _adding = True
                 try:
-                    for plugin in plugins:
+                    for plugin in found:
                         _add(plugin)
                     _discovered = True
                 finally:
                     _adding = False
+    wake(_bring)
     return _known
 
 
-def _add(plugin: Plugin) -> None:
-    from . import hooks
+def _bring(plugin: Plugin) -> None:
+    """Take a plugin that was deferred into use."""
+    _add(plugin)
+    hooks.declare(plugin)
 
-    for spec in hooks.items_of(plugin, "multigrad_backends", BackendSpec):
-        other = _known.get(spec.name)
-        if other is None:
-            _known[spec.name] = Known(spec, plugin)
-        else:
-            plugin.fail(f"the backend {spec.name!r} of {plugin.origin} is already that of {other.origin}. Choose another name.")
+
+def _add(plugin: Plugin) -> None:
+    with lock:
+        if plugin.added or plugin.deferred:
+            return
+        plugin.added = True  # also where what follows is interrupted
+        for spec in hooks.items_of(plugin, "multigrad_backends", BackendSpec):
+            other = _known.get(spec.name)
+            if other is None:
+                _know(Known(spec, plugin))
+            else:
+                plugin.fail(f"the backend {spec.name!r} of {plugin.origin} is already that of {other.origin}. Choose another name.")
+
+
+def _know(entry: Known) -> None:
+    """Keep a new backend, and settle whose its module is: of those not in use yet, the first by rank has it."""
+    global _by_root
+    _known[entry.spec.name] = entry
+    for other in list(_known.values()):
+        if other is entry or not other.has_module or other.blocked or entry.blocked or (entry.plugin and other.plugin is entry.plugin):
+            continue
+        first, second = (other, entry) if other.backend is not None or other.rank <= entry.rank else (entry, other)
+        if claims.covers(first.spec.module, second.spec.module):
+            second.has_module = False
+            second.error = BackendError(
+                f"backend {second.spec.name!r} of {second.origin} is refused: its module {second.spec.module!r} is that of the backend "
+                f"{first.spec.name!r} of {first.origin}. Name the module of a library in BackendSpec that no other backend is for.")
+            if second is entry:
+                break
+    by_root: dict[str, list[Known]] = {}  # exchanged as one, since other threads look up arrays meanwhile
+    for known in _known.values():
+        if known.has_module:
+            by_root.setdefault(known.spec.module.partition(".")[0], []).append(known)
+    _by_root = by_root
 
 
 def _unknown(name: object) -> str:
-    from . import hooks
-
-    for plugin in hooks.plugins():
+    for plugin in plugins():
         if plugin.name == name and plugin.error:
             return f"backend {name!r} is broken: {plugin.error}"
         if plugin.name == name and plugin.blocked:
             return f"backend {name!r} is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not block it."
     if not isinstance(name, str):
         return f"a backend is asked for by its name, a string, not {name!r}."
-    return (f"unknown backend {name!r}. Known: {', '.join(sorted(_known))}. Other libraries come with a plugin: "
-            f"pip install multigrad-{name}, if there is one.")
+    known = ", ".join(f"{p.name} of {p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}" for p in plugins())
+    return (f"unknown backend {name!r}.{claims.nearest(name, _known)} Known backends: {', '.join(sorted(_known))}. "
+            f"Installed plugins: {known}. A backend for another library comes with a plugin.")
 
 
 def _load(entry: Known) -> Backend:
     """Import the library and make the backend, once; a failure is kept, unless the library is only not installed."""
     spec = entry.spec
-    with _lock:
+    if not entry.built_in:
+        from ..engine import element
+
+        element.on_first_use()  # the backend may have functions for any operation; not with the lock held, which plugins need for theirs
+    with lock:
         if entry.backend is not None:
             return entry.backend
         if entry.error is not None:
             raise entry.error.with_traceback(None)
         if not _installed(spec.module):
             raise BackendError(f"backend {spec.name!r} is known but its library {spec.module!r} is not installed: {_how_to_install(spec)}")
+        if entry.loading:
+            raise BackendError(f"backend {spec.name!r} of {entry.origin} was asked for by the function that makes it, {spec.load!r}.")
+        entry.loading = True
         try:
             return _accept(entry, resolve(spec.load)())
         except NoDeviceError as error:
             entry.error, entry.traceback = error, traceback.format_exc()
             raise
-        except Exception as error:
-            told = str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
-            entry.error = BackendError(f"backend {spec.name!r} of {entry.origin} is broken: {told}")
+        except KeyboardInterrupt:
+            entry.set_aside = not entry.built_in
+            raise
+        except BaseException as error:  # SystemExit too: it may be an array of another library that was asked about
+            entry.error = BackendError(f"backend {spec.name!r} of {entry.origin} is broken: "
+                                       f"{error if isinstance(error, BackendError) else told(error)}")
             entry.traceback = traceback.format_exc()
             raise entry.error from error
+        finally:
+            entry.loading = False
 
 
 def _how_to_install(spec: BackendSpec) -> str:
-    return spec.install or f"pip install {spec.module}"
+    return spec.install or "install it as its documentation says"
 
 
 def _installed(module: str) -> bool:
-    if module in sys.modules:
-        return sys.modules[module] is not None
+    root = module.partition(".")[0]  # to look for a part of a module would import the module
+    if root in sys.modules:
+        return sys.modules[root] is not None
     try:
-        return importlib.util.find_spec(module) is not None
+        return importlib.util.find_spec(root) is not None
     except (ImportError, ValueError):
         return False
 
 
 def _accept(entry: Known, backend: Any) -> Backend:
-    """Take a backend into use: check that it is one, and that its arrays are nobody else's."""
+    """Take a backend into use: check that it is one, and that its arrays are no other backend's."""
     spec = entry.spec
     if not isinstance(backend, Backend):
         raise BackendError(f"{spec.load} returned {backend!r}: return a multigrad.Backend")
@@ -291,9 +364,7 @@ def _accept(entry: Known, backend: Any) -> Backend:
     for t in backend.array_types:
         owner = _owner(t, entry)
         if owner is not None:
-            raise BackendError(f"the array type {t.__module__}.{t.__qualname__} is {owner}: a backend may not claim it as well")
-    for t in backend.refused_types:
-        _refused[t] = backend.name
+            raise BackendError(f"the array type {claims.full_name(t)} is {owner}: a backend may not claim it as well")
     entry.backend = backend
     for t in backend.array_types:
         _by_type[t] = backend
@@ -301,49 +372,79 @@ def _accept(entry: Known, backend: Any) -> Backend:
 
 
 def _owner(t: type, entry: Known) -> str | None:
-    """Whose the array type is already: another backend's that is loaded, or whose library it comes from."""
-    if t in _by_type:
-        taken = _by_type[t]
-        return f"that of the backend {taken.name!r}" if taken else "one of Python's own"
-    root = t.__module__.partition(".")[0]
-    if root == entry.spec.module:
+    """Whose the array type is already: of a library with a backend of its own, or of a backend that is loaded."""
+    taken = _by_type.get(t)
+    if taken is not None:
+        return f"that of the backend {taken.name!r}"
+    other = next((k for k in _of_module(claims.module_of(t)) if k is not entry and not (k.plugin and k.plugin is entry.plugin)), None)
+    if other is not None:
+        return f"that of the backend {other.spec.name!r}"
+    if entry.built_in:
         return None
-    return next((f"that of the backend {k.spec.name!r}" for k in _known.values() if k is not entry and k.spec.module == root), None)
+    if claims.may_be_virtual(t, entry.spec.module):  # it may be anybody's: those who are here have to be asked
+        _load_imported()
+    return claims.whose(t, entry.spec.module, loaded())
+
+
+def _of_module(module: str) -> list[Known]:
+    """The backends whose libraries that module belongs to, those for a part of a library before those for all of it."""
+    known = _by_root.get(module.partition(".")[0])
+    if known is None:
+        return []
+    return sorted((k for k in known if claims.covers(k.spec.module, module) and not k.blocked), key=lambda k: -len(k.spec.module))
 
 
 def _look_up(x: Any) -> Backend | None:
     """Find the backend of an array of a type not seen before, and remember it by that type."""
     cls = type(x)
-    for t, name in list(_refused.items()):
-        if isinstance(x, t):
-            raise BackendError(f"arrays of type {cls.__module__}.{cls.__qualname__} do not follow the Array API standard "
-                               f"and are refused by the backend {name!r}: convert it to a plain array first.")
-    for backend in loaded():
-        if isinstance(x, backend.array_types):
-            return _remember(cls, backend)
-    root = cls.__module__.partition(".")[0]
-    waiting = [e for e in list(_all().values()) if e.backend is None and e.spec.module in sys.modules and not e.blocked]
-    for entry in sorted(waiting, key=lambda e: e.spec.module != root):
-        own = entry.spec.module == root
-        if entry.error is not None:
-            if own:
-                raise entry.error.with_traceback(None)
-            continue
-        try:
-            backend = _load(entry)
-        except BackendError:
-            if own:
-                raise
-            continue
-        if isinstance(x, backend.array_types):
-            return _look_up(x)
-    # Another thread may have taken a backend into use since this one looked.
-    return next((_remember(cls, b) for b in loaded() if isinstance(x, b.array_types)), None)
-
-
-def _remember(cls: type, backend: Backend) -> Backend:
+    _all()
+    backend = _inherited(x, cls)
+    if backend is None and _load_imported():
+        backend = _inherited(x, cls)
+    if backend is None:
+        # A class that answers `isinstance` itself may say so. (Another thread may have taken a backend into use meanwhile, too.)
+        backend = next((b for b in loaded() if claims.is_instance(x, b.array_types)), None)
+    if backend is None:
+        return None
+    if backend.refused_types and claims.is_instance(x, backend.refused_types):
+        raise BackendError(f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "
+                           f"and are refused by the backend {backend.name!r}: convert it to a plain array first.")
     _by_type[cls] = backend
     return backend
+
+
+def _inherited(x: Any, cls: type) -> Backend | None:
+    """The backend of the first class that `cls` inherits from and that is a backend's, by its array types or by its module."""
+    for c in cls.__mro__:
+        found = _by_type.get(c)
+        if found is not None:
+            return found
+        for entry in _of_module(claims.module_of(c)):
+            found = _usable(entry)
+            if found is not None and claims.is_instance(x, found.array_types):
+                return _by_type.get(c) or found
+            if entry.error is not None and not entry.set_aside and entry.spec.module in sys.modules:
+                entry.set_aside = True
+                warnings.warn(f"{str(entry.error).rstrip('.')}. Its arrays are taken for those of an unknown library.", UserWarning, stacklevel=2)
+    return None
+
+
+def _usable(entry: Known) -> Backend | None:
+    """The backend of a library that is imported, None where it does not work: that is an error for those who ask for it by name."""
+    if entry.backend is not None:
+        return entry.backend
+    if entry.error is not None or entry.set_aside or entry.loading or entry.blocked or sys.modules.get(entry.spec.module) is None:
+        return None
+    with contextlib.suppress(BackendError), watched(entry.plugin) if entry.plugin else contextlib.nullcontext():
+        return _load(entry)
+    return None
+
+
+def _load_imported() -> bool:
+    """Take into use the backends of all libraries that are imported. Whether there were any left to take."""
+    waiting = [k for k in list(_known.values()) if k.backend is None and k.error is None and k.spec.module in sys.modules]
+    usable = [_usable(entry) for entry in waiting]
+    return any(usable)
 
 
 def _line(entry: Known, probe: bool) -> BackendInfo:
@@ -365,7 +466,7 @@ def _line(entry: Known, probe: bool) -> BackendInfo:
         if state == "not installed":
             error = error or _how_to_install(spec)
     return BackendInfo(spec.name, plugin.distribution if plugin else "", plugin.version if plugin else "", state, error, spec.module,
-                       "" if state == "not installed" else _library_version(spec.module), devices, dtypes,
+                       "" if state == "not installed" else _library_version(spec.module), devices, dtypes, plugin.overrides if plugin else (),
                        traceback=entry.traceback or (plugin.traceback if plugin else ""))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def multigrad_backends() -> list[BackendSpec]:
-    return [BackendSpec("numpy", "numpy", "multigrad.backends.numpy:make")]
+    return [BackendSpec("numpy", "numpy", "multigrad.backends.numpy:make", "pip install multigrad-array")]
 
 
 def make() -> Backend:

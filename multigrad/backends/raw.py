@@ -65,6 +65,8 @@ class RawNamespace:
                 return resolve(forward)
         if not self._prefix and any(known.startswith(f"{name}.") for known in registry.OPS):
             return RawNamespace(self._backend, f"{name}.", self._root)
+        if op is None and not self._prefix and _want(name):
+            return self._find(name)
         # A forward declared as a function is the meaning of the operation (torch has another scatter_add); one under "*" is
         # for libraries that have no function of that name.
         generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
@@ -108,6 +110,13 @@ def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., An
         return xp.astype(function(xp.astype(x, xp.float32), **kwargs), dtype)
 
     return widened
+
+
+def _want(name: str) -> bool:
+    """Load the plugin of that name where it has been deferred: its operations may have that prefix."""
+    from . import discovery  # which needs this module
+
+    return discovery.want(name)
 
 
 def _lookup(namespace: Any, dotted: str) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import RegistrationError
+from . import claims
 from . import kernels as _kernels
 
 
@@ -34,14 +35,14 @@ class Backend:
 
     name           unique, lower case
     namespace      its raw Array API namespace, as far as it conforms
-    array_types    the types of its arrays (their subclasses, too)
+    array_types    the types of its arrays (their subclasses, too). They may be no other backend's, nor superclasses of those
     scalar_types   those of array_types that are immutable scalars, and Python scalars to every other library (np.generic)
     refused_types  subclasses of those that do not follow the standard, refused by name rather than computed with wrongly
     capabilities   see Capabilities
     functions      faster or mended forwards by operation name, kernels of `ops/kernels.py` included: {"scatter_add": f}.
-                   Each is called exactly like the operation: f(x, /, *, axis=...)
+                   Each is called exactly like the operation: f(x, /, *, axis=...). Unknown names are refused
     kernels        overrides of what the engine needs beyond the standard, by name: see `backends/kernels.py`
-    rules          faster derivative rules for this library: {operation: {argument: rule}}
+    rules          faster derivative rules for this library: {operation: {argument: rule}}. Unknown names are refused
     variants       other devices, flags or precisions for the conformance suite to run on: {label: f}, where `with f() as
                    device:` enters the variant and gives the device to make arrays on (None: the default one), or a
                    transformation of functions on raw arrays that must not change their results (a compiler)
@@ -74,6 +75,12 @@ class Backend:
             for key, value in getattr(self, label).items():
                 if not callable(value):
                     raise RegistrationError(f"backend {self.name!r}: {label}[{key!r}] must be callable, not {value!r}.")
+        for label in ("scalar_types", "refused_types"):
+            for t in getattr(self, label):
+                if not isinstance(t, type) or not issubclass(t, types):
+                    raise RegistrationError(f"backend {self.name!r}: {label} must be classes of its arrays, those of array_types or subclasses "
+                                            f"of theirs, unlike {t!r}.")
+        claims.check_operations(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The kernel of that name: this backend's own, or the default that uses only the standard."""
@@ -87,10 +94,11 @@ class BackendSpec:
     """What a plugin says about a backend before its library is imported.
 
     name     the backend's name
-    module   the top-level module of the array library; the backend is looked at only once this module is imported, or
-             when it is asked for by name
+    module   the module of the array library, its top-level one or a part of it; the backend is looked at only once this
+             module is imported, or when it is asked for by name. No two plugins may have one module: it belongs to the
+             built-in backend, else to the first plugin by name
     load     "package.module:function" that returns the Backend (called at most once)
-    install  how to install the library, for the error message; default `pip install <module>`
+    install  how to install the library, for the error message: what the library's own documentation says
     """
 
     name: str

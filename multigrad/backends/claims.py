@@ -1,0 +1,141 @@
+"""What a backend may call its own: a module, array types, names of operations. One plugin must not take what is another's."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import registry
+from ..errors import RegistrationError
+
+if TYPE_CHECKING:
+    from .spec import Backend
+
+PYTHONS = (bool, int, float, complex, str, bytes, list, tuple, dict, slice, type(None))
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """A question, " Did you mean 'numpy'?", or nothing where no known name is like it."""
+    import difflib
+
+    lower = {k.lower(): k for k in known}
+    found = difflib.get_close_matches(name.lower(), lower, n=1)
+    return f" Did you mean {lower[found[0]]!r}?" if found else ""
+
+
+# ----- Modules -----
+
+
+def covers(module: str, name: str) -> bool:
+    """Whether `name` is that module, or lies in it."""
+    return name == module or name.startswith(f"{module}.")
+
+
+def module_of(t: type) -> str:
+    """The module that a type says it is from; classes of strangers may say anything."""
+    module = t.__module__
+    return module if type(module) is str else ""
+
+
+def is_from(t: type, module: str) -> bool:
+    """Whether a type is from the same top-level module."""
+    return module_of(t).partition(".")[0] == module.partition(".")[0]
+
+
+# ----- Array types -----
+
+
+def full_name(t: type) -> str:
+    return f"{module_of(t)}.{t.__qualname__}"
+
+
+def may_be_virtual(t: type, module: str) -> bool:
+    """Whether a type may have subclasses that do not inherit from it, or is from another library than the backend's."""
+    return type(t) is not type or not is_from(t, module)
+
+
+def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
+    """Whose arrays a type already stands for, None where a backend of that module may claim it.
+
+    A class of the backend's own library may inherit from another library's arrays, and others from it: the class of an
+    array decides by its own order of bases. What reaches arrays of others in any other way is theirs: `object`, a class
+    of their library, an abstract class or a protocol that they are registered with.
+    """
+    if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
+        return "one of Python's own"
+    theirs: list[tuple[type, str]] = [(p, f"Python's {p.__name__}") for p in PYTHONS]
+    theirs += [(p, "multigrad's own arrays") for p in _own_arrays()]
+    theirs += [(a, f"{full_name(a)}, that of the backend {b.name!r}") for b in others for a in b.array_types]
+    for a, name in theirs:
+        inherits = is_from(t, module) and t in a.__mro__
+        if not inherits and _is_subclass(a, t):
+            return f"a superclass of {name}"
+        if not is_from(t, module) and _is_subclass(t, a):
+            return f"a subclass of {name}"
+    return None
+
+
+def _own_arrays() -> tuple[type, ...]:
+    from ..engine.level import Layer
+    from ..engine.tensor import Tensor
+
+    return Tensor, Layer
+
+
+def _is_subclass(a: type, b: type) -> bool:
+    """A class that cannot even be asked might say anything about others' arrays later."""
+    try:
+        return issubclass(a, b)
+    except Exception:
+        return True
+
+
+def is_instance(x: Any, types: tuple[type, ...]) -> bool:
+    """`isinstance`, where the classes are of a stranger and may raise when they are asked."""
+    try:
+        return isinstance(x, types)
+    except Exception:
+        return False
+
+
+# ----- Operations -----
+
+
+def check_operations(backend: Backend) -> None:
+    """Refuse functions and rules for operations that do not exist; they would never be used.
+
+    A prefix that no operation has is that of a plugin that is not here: what is said about its operations waits for it.
+    """
+    for label, given in (("functions", backend.functions), ("rules", backend.rules)):
+        unknown = sorted(_unknown_of_all(given)) if _unknown(given) else []
+        if unknown:
+            raise RegistrationError(f"backend {backend.name!r} gives {label} for unknown operations: {', '.join(unknown)}."
+                                    f"{nearest(unknown[0], registry.OPS)} `python -m multigrad ops` lists them.")
+    for name, rules in backend.rules.items():
+        if name in registry.OPS:
+            _check_rules(backend, registry.OPS[name], rules)
+
+
+def _unknown_of_all(names: Collection[str]) -> set[str]:
+    """The unknown names, once the table has the operations of all plugins; none while a plugin is declaring some."""
+    from ..engine import element
+    from .hooks import operations_loaded
+
+    element.on_first_use()
+    return _unknown(names) if operations_loaded() else set()
+
+
+def _unknown(names: Collection[str]) -> set[str]:
+    missing = {name for name in names if name not in registry.OPS}
+    prefixes = {name.partition(".")[0] for name in registry.OPS if "." in name} if missing else set()
+    return {name for name in missing if "." not in name or name.partition(".")[0] in prefixes}
+
+
+def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) -> None:
+    takes = op.arrays if op.kind not in ("nondifferentiable", "composite") else ()
+    for argument, rule in given.items():
+        if argument not in takes:
+            has = f"its rules are for {', '.join(takes)}" if takes else f"a {op.kind} operation has none"
+            raise RegistrationError(f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument {argument!r}: {has}.")
+        registry._rule(op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise")

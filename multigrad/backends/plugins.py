@@ -1,0 +1,374 @@
+"""The plugins that are installed: found by their entry points, imported one by one, each apart from all others.
+
+Nothing is read before the first need. What goes wrong is kept with the plugin and never takes the others down. The
+plugins of this distribution come first, then the others by name, and the first to claim a name keeps it.
+`MULTIGRAD_BLOCK=name,name` (or `manager().set_blocked(name)`) keeps a plugin from being imported at all. Where the
+metadata of this distribution cannot be seen (a source tree that is not installed), its own plugins are taken from the
+list below, so that the tree works as it stands.
+
+A plugin that is its distribution's only one, and has the name of a library that is not imported yet, is deferred: it is
+loaded when that library is imported, or when the plugin is asked for by its name. So a plugin that takes long costs
+nothing to those who do not use its library; any other that takes more than five seconds is named in a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from .. import registry
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint  # imported where it is needed: it costs as much as all of multigrad
+
+GROUP = "multigrad"
+DISTRIBUTION = "multigrad-array"
+BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
+SLOW = 5.0
+"""Seconds after which a plugin that is still being loaded is named in a warning."""
+
+
+@dataclass(eq=False)
+class Plugin:
+    """A plugin that was found: where it comes from, and what went wrong with it."""
+
+    name: str
+    target: str
+    distribution: str
+    version: str
+    built_in: bool = False
+    deferred: bool = False  # not imported until its library is, or until it is asked for by name
+    module: Any = None
+    error: str = ""
+    traceback: str = ""
+    overrides: tuple[str, ...] = ()  # the operations of the standard that it replaced
+    added: bool = False  # whether its backends were asked for, and its operations
+    declared: bool = False
+
+    @property
+    def blocked(self) -> bool:
+        return plugin_manager.is_blocked(self.name)
+
+    @property
+    def origin(self) -> str:
+        """How a message names the plugin."""
+        return f"the plugin {self.name!r} of {self.distribution} {self.version}".rstrip()
+
+    def fail(self, message: str, error: BaseException | None = None) -> None:
+        """Remember what went wrong; several mistakes of one plugin are all told."""
+        self.error = f"{self.error} {message}".strip()
+        if error is not None:
+            self.traceback = f"{self.traceback}{''.join(traceback.format_exception(error))}"
+
+
+plugin_manager = pluggy.PluginManager("multigrad")
+lock = threading.RLock()
+"""Held while plugins and the backends that they bring are taken into use: one lock, so that no two threads wait for each other."""
+_plugins: list[Plugin] = []
+_deferred: list[Plugin] = []
+_interrupted: dict[tuple[str, str, str], str] = {}  # the plugins whose import ended in a KeyboardInterrupt, with their errors
+_waking: set[tuple[int, Plugin]] = set()
+_slow: set[tuple[str, str]] = set()  # the plugins that a warning has named
+_registered: list[Plugin] = []
+_found = False
+
+
+def manager() -> pluggy.PluginManager:
+    """The pluggy manager, for `set_blocked` and for tracing. Asking for it discovers nothing."""
+    for name in os.environ.get("MULTIGRAD_BLOCK", "").split(","):
+        if name.strip() and not plugin_manager.is_blocked(name.strip()):
+            plugin_manager.set_blocked(name.strip())
+    return plugin_manager
+
+
+def plugins() -> list[Plugin]:
+    """Every plugin that is installed, discovered on the first call."""
+    if not _found:
+        _discover()
+    return _plugins
+
+
+def _discover() -> None:
+    global _found
+    manager()
+    # A plugin that declares operations when it is imported has to meet the built-in ones, not to be met by them.
+    importlib.import_module("multigrad.ops")
+    # Imports run outside the lock: a thread that imports a plugin itself, and from there asks for a backend, would
+    # hold that module's import lock and wait for ours while we wait for its.
+    candidates = _candidates()
+    for plugin in candidates:
+        if not plugin.deferred:
+            _import(plugin)
+    with lock:
+        if _found:
+            return
+        for plugin in candidates:
+            if not plugin.deferred:
+                _register(plugin)
+        _plugins[:] = candidates
+        _deferred[:] = [plugin for plugin in candidates if plugin.deferred]
+        _found = True
+
+
+def _candidates() -> list[Plugin]:
+    """What the installed distributions offer, not imported yet: the plugins of this one, then the others by name."""
+    points = [(point, *_origin(point)) for point in _entry_points()]
+    built_in = []
+    for name, target in BUILTIN.items():
+        said = [(d, v) for point, d, v in points if (point.name, point.value) == (name, target)]
+        distribution, version = min(said, key=lambda s: s[0] != DISTRIBUTION, default=(DISTRIBUTION, "(not installed)"))
+        built_in.append(Plugin(name, target, distribution, version, built_in=True))
+    of_distribution = Counter(id(point.dist) for point, _, _ in points)
+    others = []
+    for point, distribution, version in points:
+        if BUILTIN.get(point.name) == point.value:
+            continue
+        plugin = Plugin(point.name, point.value, distribution, version)
+        interrupted = _interrupted.get((plugin.name, plugin.target, plugin.distribution), "")
+        if point.name in BUILTIN:
+            _refuse_name(plugin, next(p for p in built_in if p.name == point.name))
+        elif interrupted:
+            plugin.deferred, plugin.error = True, interrupted
+        else:
+            plugin.deferred = of_distribution[id(point.dist)] == 1 and not plugin.blocked and _can_wait(point.name)
+        others.append(plugin)
+    return built_in + sorted(others, key=lambda p: (p.name, p.distribution, p.target))
+
+
+def _entry_points() -> list[EntryPoint]:
+    from importlib import metadata
+
+    try:
+        return list(metadata.entry_points(group=GROUP))
+    except Exception:  # of some distribution they cannot be read; those of the others can
+        found: dict[str, list[EntryPoint]] = {}
+        for distribution in metadata.distributions():
+            with contextlib.suppress(Exception):
+                points = [point for point in distribution.entry_points if point.group == GROUP]
+                found.setdefault(str(distribution.name), points)
+        return [point for points in found.values() for point in points]
+
+
+def _origin(point: EntryPoint) -> tuple[str, str]:
+    """The name and the version of the distribution of an entry point, as far as its metadata tells."""
+    try:
+        return (point.dist.name or "?", point.dist.version or "") if point.dist else ("?", "")
+    except Exception:
+        return "?", ""
+
+
+def _can_wait(name: str) -> bool:
+    """Whether `name` is a module that could be imported but has not been, to its end: not a mere folder of that name."""
+    if not name.isidentifier() or _imported(name):
+        return False
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:
+        return False
+    return spec is not None and spec.origin is not None
+
+
+def _imported(name: str) -> bool:
+    """Whether the module of that name is there, to its end."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+def deferred() -> list[Plugin]:
+    """The plugins that have not been needed yet."""
+    return [plugin for plugin in plugins() if plugin.deferred]
+
+
+def wake(bring: Callable[[Plugin], None], name: str | None = None, *, everything: bool = False) -> bool:
+    """Load deferred plugins: those whose libraries are imported by now, those of that name, or all; `bring` takes each into use.
+
+    Whether there were any. Another thread that asks meanwhile comes back when they are in use.
+    """
+    if not _deferred:  # every array of an unknown type asks
+        return False
+    me = threading.get_ident()
+    woken = False
+    for plugin in list(_deferred):
+        wanted = everything or plugin.name == name or (not plugin.error and _imported(plugin.name))
+        if not wanted or plugin.blocked or (me, plugin) in _waking:
+            continue
+        woken = True
+        _waking.add((me, plugin))
+        try:
+            _wake(plugin, bring)
+        finally:
+            _waking.discard((me, plugin))
+    return woken
+
+
+def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
+    loaded = replace(plugin, deferred=False, error="", traceback="")
+    try:
+        _import(loaded)  # not with the lock held, see above
+    except KeyboardInterrupt:
+        plugin.error, plugin.traceback = loaded.error, loaded.traceback
+        raise
+    with lock:
+        if plugin not in _deferred:  # another thread was faster
+            return
+        try:
+            _plugins[_plugins.index(plugin)] = loaded
+            _register(loaded)
+            bring(loaded)
+        finally:
+            _deferred.remove(plugin)
+
+
+@contextlib.contextmanager
+def watched(plugin: Plugin) -> Iterator[None]:
+    """Name the plugin in a warning as soon as what runs inside takes too long: what hangs may never come to an end."""
+    if plugin.built_in or (plugin.name, plugin.target) in _slow:
+        yield
+        return
+    timer = threading.Timer(SLOW, _warn_slow, (plugin,))
+    timer.daemon = True
+    with contextlib.suppress(RuntimeError):  # no threads here (WebAssembly)
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _warn_slow(plugin: Plugin) -> None:
+    if (plugin.name, plugin.target) in _slow:  # another thread waits for it, too
+        return
+    _slow.add((plugin.name, plugin.target))
+    warnings.warn(f"multigrad has waited for {SLOW:g} seconds for {plugin.origin} (entry point {plugin.name} = {plugin.target}), which is still "
+                  f"being loaded. The environment variable MULTIGRAD_BLOCK={plugin.name} keeps it out.", UserWarning, stacklevel=2)
+
+
+def told(error: BaseException) -> str:
+    """The type and the text of an error; some errors of strangers cannot even be printed."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _import(plugin: Plugin) -> None:
+    if plugin.blocked or plugin.error:
+        return
+    from importlib.metadata import EntryPoint
+
+    before = dict(registry.OPS)
+    own: list[registry.Op] = []
+    try:
+        with watched(plugin), noting() as own:
+            plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
+    except BaseException as error:  # SystemExit too: a plugin may not end the program
+        restore(before, own)
+        plugin.fail(f"{plugin.origin} could not be imported: {told(error)}", error)
+        if isinstance(error, KeyboardInterrupt):  # the user's, most likely; the next call does without this plugin
+            _interrupted[plugin.name, plugin.target, plugin.distribution] = plugin.error
+            raise
+        return
+    note_overrides(plugin, own)
+    if plugin.module is None:
+        plugin.fail(f"{plugin.origin} names None: the entry point {plugin.target!r} must name a module or an object with hooks.")
+    if getattr(getattr(plugin.module, "__spec__", None), "_initializing", False):
+        plugin.fail(f"{plugin.origin} asked for a backend while it was still being imported: do that inside its functions.")
+
+
+def _register(plugin: Plugin) -> None:
+    if plugin.blocked or plugin.error:
+        return
+    other = next((p for p in _registered if p.name == plugin.name or p.module is plugin.module), None)
+    if other is not None:
+        _refuse_name(plugin, other)
+        return
+    try:
+        plugin_manager.register(plugin.module, plugin.name)
+    except pluggy.PluginValidationError as error:
+        _unregister(plugin)
+        plugin.fail(f"{plugin.origin} implements a hook wrongly: {error}")
+        return
+    except Exception as error:  # looking at the attributes of a stranger's object may run anything
+        _unregister(plugin)
+        plugin.fail(f"{plugin.origin} cannot be looked at: {told(error)}", error)
+        return
+    _registered.append(plugin)
+    callers = plugin_manager.get_hookcallers(plugin.module) or []
+    unknown = [c.name for c in callers if c.spec is None and not all(i.optionalhook for i in c.get_hookimpls())]
+    if not callers or unknown:
+        known = "multigrad_backends, multigrad_operations, multigrad_samples"
+        what = f"unknown hooks: {', '.join(unknown)}" if unknown else "no hooks: mark its functions with @multigrad.hookimpl"
+        plugin.fail(f"{plugin.origin} implements {what}. Known: {known}.")
+        _unregister(plugin)
+
+
+def _refuse_name(plugin: Plugin, other: Plugin) -> None:
+    plugin.fail(f"{plugin.origin} cannot be registered: its name or its module is already that of {other.origin}. Rename the entry point.")
+
+
+def _unregister(plugin: Plugin) -> None:
+    if plugin_manager.get_plugin(plugin.name) is plugin.module:
+        plugin_manager.unregister(name=plugin.name)
+
+
+_noted = threading.local()
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[list[registry.Op]]:
+    """The operations that are declared inside, but for those that are somebody else's: a plugin may ask for all plugins while it is imported."""
+    own: list[registry.Op] = []
+    stack = vars(_noted).setdefault("stack", [])
+    stack.append(own)
+    try:
+        yield own
+    finally:
+        stack.pop()
+
+
+def _note(op: registry.Op) -> None:
+    stack = vars(_noted).get("stack")
+    if stack and not op.module.startswith("multigrad."):
+        stack[-1].append(op)
+
+
+registry.on_declaration(_note)
+
+
+def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
+    """Keep which operations of the standard the plugin has replaced: by `own`, or when its module was imported before."""
+    root = plugin.target.partition(":")[0].partition(".")[0]
+    mine = {op.name for op in own}
+    replaced = set()
+    for name, first in registry.OVERRIDDEN.items():
+        op = registry.OPS.get(name)
+        if op is not None and op.module != first and first.startswith("multigrad.") and (name in mine or op.module.partition(".")[0] == root):
+            replaced.add(name)
+    plugin.overrides = tuple(sorted({*plugin.overrides, *replaced}))
+
+
+def restore(before: Mapping[str, registry.Op], own: Iterable[registry.Op] | None = None) -> None:
+    """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
+    given = registry.OPS.items() if own is None else [(op.name, op) for op in own]
+    changed = [op for name, op in given if registry.OPS.get(name) is op and before.get(name) is not op]
+    for op in changed:
+        del registry.OPS[op.name]
+        if op.name in before:
+            registry.OPS[op.name] = before[op.name]
+    registry.forget_remembered()
+    for op in changed:
+        for listener in registry._listeners:
+            listener(before.get(op.name, op))
