@@ -15,7 +15,7 @@ from . import grad_mode
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import Layer, innermost, outside
+from .level import Layer, innermost, outside, settle, state, undo
 from .reach import reach, survey
 from .tensor import LayeredTensor, Tensor, _new, element_of, wrap, wrap_at
 
@@ -432,21 +432,21 @@ def _add_in_place(before: Tensor, g: Any) -> None:
 current: ContextVar[Pass | None] = ContextVar("multigrad.pass", default=None)
 """The pass that is running here, the innermost one."""
 
+state.append(current)
+
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
     if p.targets is not None and p.needed is None and not p.through:
         p.needed = survey(roots, p.targets)
         roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
-    variable = p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base
-    before = variable.get()
-    variable.set(p.create)
-    outer = current.set(p)
+    before = undo()
     try:
+        (p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base).set(p.create)
+        current.set(p)
         (run_in_order if watched else run)(roots, p)
     finally:
-        current.reset(outer)
-        variable.set(before)
+        settle(before)
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:

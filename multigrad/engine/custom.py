@@ -13,8 +13,7 @@ from __future__ import annotations
 import inspect
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -398,7 +397,7 @@ class BackwardCFunction(FunctionCtx):
         if p.create or (self._run is None and not grad_mode.recording()):
             found = BackwardCFunction.apply(self, *given)
         else:
-            with switched_off(mode_in_backward(self._run, self._level)):
+            with grad_mode.switched_off(mode_in_backward(self._run, self._level)):
                 found = BackwardCFunction.apply(self, *given)
         results = found if isinstance(found, tuple) else (found,)
         expected = len(self._arguments)
@@ -472,24 +471,6 @@ def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
 
 def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
-
-
-def switched_off(*modes: ContextVar[bool] | Switch) -> AbstractContextManager[None]:
-    """Switch these grad modes off for a while."""
-    return switched([(mode, False) for mode in modes])
-
-
-@contextmanager
-def switched(modes: Sequence[tuple[ContextVar[bool] | Switch, bool]]) -> Iterator[None]:
-    """Give these grad modes the values beside them for a while."""
-    before = [(mode, mode.get()) for mode, _ in modes]
-    for mode, value in modes:
-        mode.set(value)
-    try:
-        yield
-    finally:
-        for mode, value in before:
-            mode.set(value)
 
 
 def mode_in_backward(run: Run | None, level: int) -> ContextVar[bool] | Switch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -20,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _base: ContextVar[bool] = ContextVar("multigrad.grad_mode", default=True)
 recording = _base.get
 """Whether the base level records: what the hot path asks."""
+
+level.state.append(_base)
 
 
 def _variable() -> ContextVar[bool] | level.Switch:
@@ -52,9 +54,19 @@ class _Mode:
         self._outer: list[tuple[ContextVar[bool] | level.Switch, bool]] = []
 
     def __enter__(self) -> None:
+        self._switch(self._outer)
+
+    def _switch(self, outer: list[tuple[ContextVar[bool] | level.Switch, bool]]) -> None:
+        """Set the mode, and put what it was on that list."""
         variable = _variable()
-        self._outer.append((variable, variable.get()))
-        variable.set(self.mode)
+        before = variable.get()
+        try:
+            outer.append((variable, before))
+            variable.set(self.mode)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            variable.set(before)
+            outer.pop()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         variable, mode = self._outer.pop()
@@ -118,9 +130,8 @@ class set_grad_enabled(_Mode):
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         super().__init__()
         self.mode = mode
-        variable = _variable()
-        self._before = [(variable, variable.get())]
-        variable.set(mode)
+        self._before: list[tuple[ContextVar[bool] | level.Switch, bool]] = []
+        self._switch(self._before)
 
     def __enter__(self) -> None:
         variable = _variable()
@@ -135,3 +146,32 @@ class set_grad_enabled(_Mode):
 
     def clone(self) -> _Mode:
         return type(self)(self.mode)
+
+
+class switched:
+    """Give these grad modes the values beside them for a while.
+
+    No generator: one that an interrupt kept from ending would do so later, and restore what is long over.
+    """
+
+    __slots__ = ("_before", "_modes")
+
+    def __init__(self, modes: Sequence[tuple[ContextVar[bool] | level.Switch, bool]]) -> None:
+        self._modes = modes
+
+    def __enter__(self) -> None:
+        self._before = level.undo()
+        try:
+            for mode, value in self._modes:
+                mode.set(value)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            level.settle(self._before)
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        level.settle(self._before)
+
+
+def switched_off(*modes: ContextVar[bool] | level.Switch) -> switched:
+    """Switch these grad modes off for a while."""
+    return switched([(mode, False) for mode in modes])

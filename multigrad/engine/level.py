@@ -8,11 +8,14 @@ several levels is handled by the highest; the others are constants to it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Layer:
@@ -95,6 +98,16 @@ class Run:
         off = _off.get()
         return not off or (self.grad_mode not in off and (level == self.own_level or self.inner not in off))
 
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Return `function(*args)`, called inside this transformation, which has finished then, however that ends."""
+        before = undo()
+        try:
+            _running.set(self)
+            return function(*args)
+        finally:
+            self.finished = True
+            settle(before)
+
     @property
     def own_level(self) -> int:
         return 3 * self.number
@@ -112,6 +125,23 @@ _numbers = count(1)
 _running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
 running = _running.get
 """The innermost running transformation, or None."""
+
+state: list[ContextVar[Any]] = [_running, _off]
+"""What the engine sets around code that it calls, in each thread and asyncio task: the transformation, grad modes, the pass."""
+
+
+def undo() -> Iterator[object]:
+    """What `settle` needs to give all of `state` the values of now. Taken before a `try` that sets some of it, and settled in its `finally`.
+
+    An interrupt (Ctrl-C) is raised between two steps of Python, such as the first step of a function written in Python, but inside no call of
+    C. So nothing is set before the `try`, and all is restored by one call. That also restores what an interrupt kept a context manager further
+    in from restoring.
+    """
+    return map(ContextVar.set, state, [variable.get() for variable in state])
+
+
+settle: Callable[[Iterator[object]], object] = partial(deque, maxlen=0)
+"""Restore what `undo` noted: a call of C."""
 
 dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
 """The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
@@ -136,16 +166,17 @@ def alive() -> list[Run]:
     return found
 
 
-@contextmanager
-def revived(runs: Iterable[Run]) -> Iterator[None]:
-    """Have what belongs to these transformations mean what it did while they ran, though they have finished: for running a function again."""
-    with _reviving:
-        again = [run for run in dict.fromkeys(runs) if run.finished or run in _revived]
-        for run in again:
-            _revived[run] = _revived.get(run, 0) + 1
-            run.finished = False
+def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
+    """Call `function` while what belongs to these transformations means what it did when they ran, though they have finished."""
+    again: list[Run] = []
     try:
-        yield
+        with _reviving:
+            for run in dict.fromkeys(runs):
+                if run.finished or run in _revived:
+                    again.append(run)
+                    _revived[run] = _revived.get(run, 0) + 1
+                    run.finished = False
+        return function()
     finally:
         with _reviving:
             for run in again:
@@ -153,19 +184,6 @@ def revived(runs: Iterable[Run]) -> Iterator[None]:
                 if not _revived[run]:
                     del _revived[run]
                     run.finished = True
-
-
-@contextmanager
-def transformation(name: str) -> Iterator[Run]:
-    """Run the body as one transformation: with its own level and its own grad mode, which starts enabled."""
-    run = Run(name)
-    token = _running.set(run)
-    try:
-        yield run
-    finally:
-        _running.reset(token)
-        run.grad_mode.set(True)  # whatever the body has left behind
-        run.finished = True
 
 
 class outside:

@@ -13,7 +13,7 @@ from ..errors import GradientError
 from . import grad_mode, instruments
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
-from .level import Layer, innermost
+from .level import Layer, innermost, settle, undo
 from .rules import positions
 from .tensor import LayeredTensor, Tensor, wrap
 from .towers import Shell, put_together, taken_apart
@@ -43,6 +43,21 @@ def leave() -> None:
     """Take the hooks that were entered last out of force."""
     default.set(default.get()[:-1])
     instruments.remove(pack_all)
+
+
+def under(pair: Hooks | Chooser, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return `function(*args, **kwargs)`, called with these hooks in force. What was in force before is so again, also after an interrupt."""
+    before = default.get()
+    try:
+        enter(pair)
+        return function(*args, **kwargs)
+    finally:
+        try:
+            entered = len(default.get()) > len(before)
+        finally:
+            default.set(before)
+        if entered:
+            instruments.remove(pack_all)
 
 
 def in_force(name: str, level: int, values: Sequence[Any] = ()) -> Hooks | None:
@@ -83,8 +98,12 @@ class Packed:
 
     def _pack(self, t: Tensor) -> Any:
         version = t._version
-        with grad_mode.no_grad():
+        before = undo()
+        try:
+            grad_mode._variable().set(False)
             data = self.hooks[0](t)
+        finally:
+            settle(before)
         if t._version != version:
             raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
                                 "by in-place operations as this can lead to unexpected side-effects.")

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from ..engine.dispatch import is_array
-from ..engine.level import Layer, Run, innermost, transformation
+from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import LayeredTensor, element_of
 from ..errors import GradientError
 from . import tree
@@ -122,10 +122,10 @@ class _Jacobian:
 
     def _recorded(self) -> tuple[Run, Any, Any, list[LayeredTensor]]:
         """Call the function on Tensors of a transformation."""
-        with transformation(self.name) as run:
-            inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
-            flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
-            output, aux = _call(self.function, inputs, self.kwargs, self.has_aux, self.name, run)
+        run = Run(self.name)
+        inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
+        flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
+        output, aux = run.call(_call, self.function, inputs, self.kwargs, self.has_aux, self.name, run)
         for x in tree.leaves(output):
             if not is_array(x):
                 raise TypeError(f"{self.name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it "

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
-from ..engine.level import Layer, Run, transformation
+from ..engine.level import Layer, Run
 from ..engine.ownership import owned
 from ..engine.tensor import LayeredTensor, element_of, wrap
 from ..layers.batched import Batched
@@ -104,12 +104,16 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
 
 def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inner: Sequence[Any], axes: Sequence[int | None], size: int,
          out_axes: Any, raw: bool, randomness: str) -> Any:
-    with transformation("vmap") as run:
-        run.randomness = randomness
-        given = iter([_same(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+    run = Run("vmap")
+    run.randomness = randomness
+    given = iter([_same(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+
+    def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
         output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
         where = iter(_spread(output, out_axes, "out_axes"))
-        found = [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
+        return output, [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
+
+    output, found = run.call(called)
     results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
     return tree.replaced(lambda _: next(results), output)
 

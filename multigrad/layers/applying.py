@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import Any
 
 from ..engine import grad_mode
-from ..engine.custom import BackwardCFunction, switched_off
+from ..engine.custom import BackwardCFunction
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.level import Layer
+from ..engine.level import Layer, settle, undo
 from ..engine.tensor import LayeredTensor, Tensor, wrap, wrap_at
 from ..errors import GradientError
 from .batched import Batched
@@ -56,7 +56,7 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
         if state is None:
             if ctx._next:
                 require_setup(cls)
-                with switched_off(top._run.grad_mode, grad_mode._variable()):
+                with grad_mode.switched_off(top._run.grad_mode, grad_mode._variable()):
                     cls.setup_context(ctx, tuple(flat), output)
             return (*ctx._finish(output, flat, top), None)
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
@@ -88,18 +88,17 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
     """Call forward, with recording off at the level of `top` and where the user looks for it."""
     n = len(flat) - len(names)
     mode, innermost = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base, grad_mode._variable()
-    before, before_innermost = mode.get(), innermost.get()
-    innermost.set(False)
-    mode.set(False)
+    before = undo()
     try:
+        innermost.set(False)
+        mode.set(False)
         if not cls._separate():
             return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
         output = cls.forward(*flat[:n], **dict(zip(names, flat[n:], strict=True)))
         cls.setup_context(ctx, tuple(flat), output)
         return output
     finally:
-        innermost.set(before_innermost)
-        mode.set(before)
+        settle(before)
 
 
 def _top(flat: Sequence[Any]) -> Any:
