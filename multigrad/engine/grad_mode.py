@@ -69,8 +69,9 @@ class _Mode:
             raise
 
     def __exit__(self, *exc: object) -> None:
-        variable, mode = self._outer.pop()
-        variable.set(mode)
+        variable, mode = self._outer[-1]
+        variable.set(mode)  # first, since an interrupt may come after any call
+        self._outer.pop()
 
     def clone(self) -> _Mode:
         """Another context manager like this one."""
