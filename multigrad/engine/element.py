@@ -80,6 +80,10 @@ class Host:
             found = self.elements.setdefault(dtype, Element(self, dtype))
         return found
 
+    def has(self, x: Any) -> bool:
+        """Whether `x` is an array of exactly a registered type, no scalar and of no subclass, and of a dtype of the standard."""
+        return _is_exactly(x, self) and not self.element(x.dtype).opaque
+
     def __repr__(self) -> str:
         return f"<Host {self.name}>"
 
@@ -102,6 +106,14 @@ class Element:
 
     def __repr__(self) -> str:
         return f"<Element {self.host.name} {self.dtype}>"
+
+
+def _is_exactly(x: Any, host: Host) -> bool:
+    """A registered type that says itself what its instances are has none that are exactly of it: jax.Array, for example."""
+    kind = type(x)
+    if kind in host.scalars:
+        return False
+    return any(kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t)) for t in host.backend.array_types)
 
 
 def _is(host: Host, dtype: Any, kind: str) -> bool:

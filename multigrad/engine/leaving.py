@@ -74,6 +74,14 @@ class Leaving(Surface):
         """A differentiable copy."""
         return self.__array_namespace__().asarray(self, copy=True)
 
+    def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError. One that the library's arrays have is to be taken from `.array`."""
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not name.startswith("_") and hasattr(type(self._innermost()), name):
+            text += (f", which only the {self._elem.host.name} array in it has. Take that from .array, whose uses no derivative follows: "
+                     f"x.array.{name}; or use the functions of the standard.")
+        raise AttributeError(text, name=name, obj=self)
+
     # How it leaves
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:

@@ -20,6 +20,7 @@ from ..engine.ownership import owned
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
 from ..errors import GradientError
 from . import tree
+from .constants import Constants
 
 Function = Callable[..., Any]
 
@@ -75,7 +76,9 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         run = Run("grad")
         inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
         flat = list(tree.leaves([inputs[i] for i in chosen]))  # now: the function may do with its containers as it likes
-        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
+        constants = Constants(flat)
+        inputs = [a if i in chosen else constants.of(a) for i, a in enumerate(inputs)]
+        output, aux = run.call(_call, function, inputs, constants.of(kwargs), has_aux, "grad", run)
         if not is_array(output) and type(output) not in SCALARS:
             raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
                             "Return (value, aux) and pass has_aux=True to return more.")

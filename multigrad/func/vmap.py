@@ -10,9 +10,10 @@ from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run
 from ..engine.ownership import owned
-from ..engine.tensor import LayeredTensor, element_of, wrap
+from ..engine.tensor import LayeredTensor, element_of
 from ..layers.batched import Batched
 from . import tree
+from .constants import Constants
 from .reverse import Function, _result, check_function
 
 
@@ -106,7 +107,9 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
          out_axes: Any, raw: bool, randomness: str) -> Any:
     run = Run("vmap")
     run.randomness = randomness
-    given = iter([_same(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+    constants = Constants(x for x, a in zip(inner, axes, strict=True) if a is not None)
+    given = iter([constants.of(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+    kwargs = constants.of(kwargs)
 
     def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
         output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
@@ -116,11 +119,6 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
     output, found = run.call(called)
     results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
     return tree.replaced(lambda _: next(results), output)
-
-
-def _same(x: Any) -> Any:
-    """An argument that is the same for all examples: an array as a Tensor, since a library's own cannot be indexed with a batch."""
-    return x if isinstance(x, Layer) or not is_array(x) else wrap(x)
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
