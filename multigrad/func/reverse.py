@@ -64,7 +64,8 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     has_aux  `function` returns (value, aux); then ((value, aux), gradient) is returned
 
     `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be pytrees:
-    nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure. As jax.value_and_grad.
+    nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure, and are arrays that nothing
+    else shares. Raw arrays among the other arguments, of the same library, arrive as constant Tensors on their memory. As jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")

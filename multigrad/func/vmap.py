@@ -26,9 +26,9 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
     chunk_size  how many examples to compute at once, at least 1, or None for all: less memory, the same result
     randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
 
-    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all examples. Raw arrays give raw arrays,
-    unless a captured Tensor requires grad; Tensors give Tensors, through which gradients flow. Nests with itself and all other
-    transformations, in either order.
+    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all examples. What is the same for all arrives
+    as a constant Tensor on its memory, if it is a raw array of the same library. Raw arrays give raw arrays, unless a captured Tensor requires
+    grad; Tensors give Tensors, through which gradients flow. Nests with itself and all other transformations, in either order.
 
     Raises ValueError where axes do not fit, BatchingError (a RuntimeError) where `function` asks for the value of an example or makes an
     array whose shape depends on one. As torch.func.vmap, with JAX's names of the axes.
