@@ -441,24 +441,23 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     if type(p.like) is LayeredTensor or running() is not None:
         before = undo()
         try:
-            _run(roots, p)
+            (p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base).set(p.create)
+            current.set(p)
+            (run_in_order if watched else run)(roots, p)
         finally:
             settle(before)
         return
-    mode, outer = grad_mode.recording(), current.get()
-    try:  # the same for what is set at the base level, at a fifth of the price
+    base = grad_mode._base
+    mode, outer = base.get(), current.get()
+    try:  # the same at the base level, where these two are all that is set, in a third of the time
         try:
-            _run(roots, p)
+            base.set(p.create)
+            current.set(p)
+            (run_in_order if watched else run)(roots, p)
         finally:
             current.set(outer)
     finally:
-        grad_mode._base.set(mode)
-
-
-def _run(roots: list[tuple[Node, Any]], p: Pass) -> None:
-    (p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base).set(p.create)
-    current.set(p)
-    (run_in_order if watched else run)(roots, p)
+        base.set(mode)
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:

@@ -13,6 +13,7 @@ from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
 from .level import Layer
+from .surface import mention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,6 +64,7 @@ class Host:
         self.constant: Callable[..., Any] = backend.kernel("constant")
         self.device: Callable[..., Any] = backend.kernel("device")
         self.write: Callable[..., Any] = backend.kernel("write")
+        mention(backend.array_types)
 
     @property
     def bound(self) -> Any:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
 from .level import Layer, innermost
-from .surface import Surface
+from .surface import OfArrays, Surface
 
 if TYPE_CHECKING:
     from .element import Element
@@ -74,13 +75,9 @@ class Leaving(Surface):
         """A differentiable copy."""
         return self.__array_namespace__().asarray(self, copy=True)
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise AttributeError. One that the library's arrays have is to be taken from `.array`."""
-        text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if not name.startswith("_") and hasattr(type(self._innermost()), name):
-            text += (f", which only the {self._elem.host.name} array in it has. Take that from .array, whose uses no derivative follows: "
-                     f"x.array.{name}; or use the functions of the standard.")
-        raise AttributeError(text, name=name, obj=self)
+    def __dir__(self) -> list[str]:
+        """The attributes that there are, without those that only the library's arrays have."""
+        return [name for name in object.__dir__(self) if type(getattr_static(type(self), name, None)) is not OfArrays]
 
     # How it leaves
 

@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -137,10 +136,10 @@ def undo() -> Iterator[object]:
     C. So nothing is set before the `try`, and all is restored by one call. That also restores what an interrupt kept a context manager further
     in from restoring.
     """
-    return map(ContextVar.set, state, [variable.get() for variable in state])
+    return map(ContextVar.set, state, list(map(ContextVar.get, state)))
 
 
-settle: Callable[[Iterator[object]], object] = partial(deque, maxlen=0)
+settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
 """Restore what `undo` noted: a call of C."""
 
 dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
