@@ -153,3 +153,45 @@ def test_a_thousand_backward_passes(interrupts):
 def test_programs(interrupts, name):
     assert sent(PROGRAMS[name], 300) == []
     assert mg.is_grad_enabled() and mg.sum(w).requires_grad
+
+
+class Mode:
+    """A grad mode where the first write is interrupted once it is done."""
+
+    def __init__(self) -> None:
+        self.values = [True]
+
+    def get(self) -> bool:
+        return self.values[-1]
+
+    def set(self, on: bool) -> None:
+        self.values.append(on)
+        if len(self.values) == 2:
+            raise Interrupt
+
+
+@pytest.mark.parametrize("made", [mg.no_grad, lambda: mg.set_grad_enabled(False), mg.inference_mode], ids=["no_grad", "set_grad", "inference"])
+def test_a_mode_that_is_interrupted_when_it_is_entered(monkeypatch, made):
+    mode = Mode()
+    monkeypatch.setattr(grad_mode, "_variable", lambda: mode)
+    with pytest.raises(Interrupt), made():
+        pass
+    assert mode.values == [True, False, True]
+
+
+def test_a_mode_can_be_entered_again_after_an_interrupt(monkeypatch):
+    mode, context = Mode(), mg.no_grad()
+    monkeypatch.setattr(grad_mode, "_variable", lambda: mode)
+    with pytest.raises(Interrupt), context:
+        pass
+    with context:
+        assert mode.get() is False
+    assert mode.get() is True
+
+
+def test_modes_of_the_engine_that_are_interrupted():
+    mode = Mode()
+    before = state()
+    with pytest.raises(Interrupt), grad_mode.switched([(grad_mode._base, False), (mode, False)]):  # type: ignore[list-item]
+        pass
+    assert state() == before

@@ -35,8 +35,13 @@ def enter(pair: Hooks | Chooser) -> None:
     message = disabled.get()
     if message is not None:
         raise RuntimeError(message)
-    instruments.install(pack_all)
-    default.set((*default.get(), pair))
+    before = default.get()
+    try:
+        instruments.install(pack_all)
+        default.set((*before, pair))
+    except BaseException:  # an interrupt, after which `leave` is not called
+        default.set(before)
+        raise
 
 
 def leave() -> None:
