@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..engine.gradients import grad
-from ..engine.level import Run, transformation
+from ..engine.level import Run
 from ..engine.tensor import Tensor, element_of
 from ..layers.batched_pass import batch, examples
 from ..layers.dual import Dual, taken_apart
@@ -67,9 +67,9 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
 
 def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
     """The outputs of `func` and their tangents, or None, where the input `x` has `tangent`."""
-    with transformation("gradcheck") as run:
-        dual = Dual._make(x.array, tangent, run, run.own_level)
-        return [taken_apart(t, run) for t in _outputs(func(*(dual if y is x else y for y in inputs)))]
+    run = Run("gradcheck")
+    dual = Dual._make(x.array, tangent, run, run.own_level)
+    return run.call(lambda: [taken_apart(t, run) for t in _outputs(func(*(dual if y is x else y for y in inputs)))])
 
 
 def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:

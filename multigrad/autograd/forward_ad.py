@@ -53,7 +53,12 @@ class dual_level(_Mode):
     """Context manager and decorator: a level of forward mode, whose number it gives. Levels nest."""
 
     def __enter__(self) -> int:  # type: ignore[override]
-        return enter_dual_level()
+        before = _entered.get()
+        try:
+            return enter_dual_level()
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            _entered.set(before)
+            raise
 
     def __exit__(self, *exc: object) -> None:
         exit_dual_level()

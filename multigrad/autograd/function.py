@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..engine import grad_mode, profiling
-from ..engine.custom import BackwardCFunction, FunctionCtx, mode_in_backward, switched_off
+from ..engine.custom import BackwardCFunction, FunctionCtx, mode_in_backward
 from ..engine.dispatch import is_array
 from ..engine.graph import Node
 from ..engine.kept import with_error
@@ -180,7 +180,7 @@ def once_differentiable(fn: F) -> F:
         own = node if isinstance(node, BackwardCFunction) else None
         mode = grad_mode._variable() if own is None else mode_in_backward(own._run, own._level)
         records = mode.get()
-        with switched_off(mode):
+        with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
         wanted = [x._node for x in map(_below, args) if isinstance(x, Tensor) and x._node is not None] if records else []
         if wanted and own is not None:

@@ -19,7 +19,7 @@ from ..engine.backward import strip
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import enable_grad
 from ..engine.gradients import NOT_SCALAR, grad
-from ..engine.level import Layer, Run, innermost, transformation
+from ..engine.level import Layer, Run, innermost
 from ..engine.ownership import owned
 from ..engine.tensor import Tensor, alias, element_of, wrap_at, wrap_new
 from ..errors import GradientError
@@ -314,11 +314,15 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
     total = sum(map(_size, inputs))
     vectors = Run("jacobian")
     try:
-        with transformation("jacobian") as run:
-            duals = [Dual._make(strip(t), check_tangent(t, batch(e, vectors), run.own_level, "jacobian"), run, run.own_level)
-                     for t, e in zip(inputs, _bases(inputs), strict=True)]
-            several_out, outputs = _tensors(func(*duals), OUTPUTS, "jacobian", Layer)
-            pairs = [taken_apart(x, run) for x in outputs]
+        run = Run("jacobian")
+        duals = [Dual._make(strip(t), check_tangent(t, batch(e, vectors), run.own_level, "jacobian"), run, run.own_level)
+                 for t, e in zip(inputs, _bases(inputs), strict=True)]
+
+        def called() -> tuple[bool, list[tuple[Any, Any]]]:
+            several, outputs = _tensors(func(*duals), OUTPUTS, "jacobian", Layer)
+            return several, [taken_apart(x, run) for x in outputs]
+
+        several_out, pairs = run.call(called)
         table = []
         for x, tangent in pairs:
             columns = None if tangent is None else examples(tangent, vectors, total)

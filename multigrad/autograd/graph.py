@@ -144,8 +144,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     if saved.default.get():
         raise RuntimeError(error_message)
     before = saved.disabled.get()
-    saved.disabled.set(error_message)
     try:
+        saved.disabled.set(error_message)
         yield
     finally:
         saved.disabled.set(before)
@@ -163,8 +163,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
     """
     if _copying.get():
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    _copying.set(True)
     try:
+        _copying.set(True)
         with saved_tensors_hooks(_unwritten, lambda t: t):
             yield
     finally:

@@ -76,8 +76,9 @@ def _watching(step: Callable[..., Any]) -> Callable[..., Any]:
     def watched(node: Node, *args: Any) -> Any:
         if type(node) is Pick:  # not a node of its own to users
             return step(node, *args)
-        token = _running.set(node)
+        before = _running.get()
         try:
+            _running.set(node)
             found = step(node, *args)
             if _check_nan and found is not backward.STOP:
                 _refuse_nan(node, found)
@@ -86,7 +87,7 @@ def _watching(step: Callable[..., Any]) -> Callable[..., Any]:
             _tell(node)
             raise
         finally:
-            _running.reset(token)
+            _running.set(before)
 
     return watched
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -12,14 +11,14 @@ from typing import Any
 from ..errors import GradientError
 from ..registry import Rule
 from . import grad_mode
+from .accumulation import accumulate
+from .computed import Computed
 from .element import narrow_seen
-from .graph import FREED, AccumulateGrad, Computed, CustomNode, MultiNode, Node, Pick, check_versions, last_write, tick, watched
+from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import Layer, innermost, outside
+from .level import Layer, outside, running, settle, state, undo
 from .reach import reach, survey
-from .tensor import LayeredTensor, Tensor, _new, element_of, wrap, wrap_at
-
-_accumulating = threading.Lock()
+from .tensor import LayeredTensor, Tensor, element_of, wrap, wrap_at
 
 
 class Pass:
@@ -33,8 +32,7 @@ class Pass:
     needed   the nodes on the way to a target; None: all
     through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
     into     whether leaves among the targets accumulate
-    reached  the nodes that run; set where the order is asked for (run_in_order)
-    groups   the state of hooks on several Tensors; set there, too
+    reached  the nodes that run, and `groups` the state of hooks on several Tensors; set where the order is asked for (run_in_order)
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
@@ -336,9 +334,7 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
 
 
 def _any_layer(values: Any) -> bool:
-    if isinstance(values, (tuple, list)):
-        return any(_any_layer(v) for v in values)
-    return isinstance(values, Layer)
+    return any(map(_any_layer, values)) if isinstance(values, (tuple, list)) else isinstance(values, Layer)
 
 
 def _constant(x: Any) -> Any:
@@ -372,71 +368,10 @@ def _lift(node: Node, value: Any, source: Any, p: Pass) -> Any:
     return t
 
 
-def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
-    """Add the gradient in `box` to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded. Returns the leaf."""
-    leaf = node.tensor()
-    if leaf is None or not node.enabled:
-        return None
-    cell = node.cell
-    with _accumulating:
-        before = cell.grad
-        if p.raw:
-            if before is None:
-                host = leaf._elem.host
-                cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
-            else:
-                _add_in_place(before, box.pop())
-        else:
-            g = box[0]
-            given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
-            keepable(leaf, given)
-            if before is not None:
-                cell.grad = before + given  # recorded only where the pass is, see run_pass
-            else:
-                cell.grad = given.clone() if type(given) is not LayeredTensor else given  # later gradients are added to it in place
-    return leaf
-
-
-def keepable(holder: Tensor, value: Any) -> None:
-    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from outside its trace. Immutable libraries' `own` knows."""
-    host = holder._elem.host
-    x = innermost(value)
-    if not host.mutable and not isinstance(x, Layer):
-        host.own(host.xp, x, innermost(holder))
-
-
-def _plain(array: Any, leaf: Tensor) -> Tensor:
-    elem = leaf._elem
-    if array.dtype != elem.dtype:  # sums of arrays in another byte order are in the machine's
-        array = elem.host.xp.astype(array, elem.dtype)
-    t = _new(Tensor)
-    t._array = array
-    t._elem = elem
-    t._cell = []
-    t._node = None
-    return t
-
-
-def _add_to_view(t: Tensor, g: Any) -> None:
-    """A view that the user made a gradient is part of something else."""
-    raise NotImplementedError("inplace.py puts its function in this place")
-
-
-def _add_in_place(before: Tensor, g: Any) -> None:
-    before._check()
-    if before._born is not None:
-        _add_to_view(before, g)
-        return
-    host = before._elem.host
-    total = before._array
-    total += g
-    before._array = total if host.mutable else host.own(host.xp, total, before._array)
-    before._cell.append(tick())
-    last_write[0] = before._cell[-1]
-
-
 current: ContextVar[Pass | None] = ContextVar("multigrad.pass", default=None)
 """The pass that is running here, the innermost one."""
+
+state.append(current)
 
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
@@ -444,15 +379,28 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     if p.targets is not None and p.needed is None and not p.through:
         p.needed = survey(roots, p.targets)
         roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
-    variable = p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base
-    before = variable.get()
-    grad_mode.switch(variable, p.create)
-    outer = current.set(p)
-    try:
-        (run_in_order if watched else run)(roots, p)
+    if type(p.like) is LayeredTensor or running() is not None:
+        before = undo()
+        try:
+            _run_in_mode(p.like._run.inner if type(p.like) is LayeredTensor else grad_mode._base, roots, p)
+        finally:
+            settle(before)
+        return
+    base = grad_mode._base
+    mode, outer = base.get(), current.get()
+    try:  # the same at the base level, where these two are all that is set, in a third of the time
+        try:
+            _run_in_mode(base, roots, p)
+        finally:
+            current.set(outer)
     finally:
-        current.reset(outer)
-        variable.set(before)
+        base.set(mode)
+
+
+def _run_in_mode(variable: grad_mode.Mode, roots: list[tuple[Node, Any]], p: Pass) -> None:
+    grad_mode.switch(variable, p.create)
+    current.set(p)
+    (run_in_order if watched else run)(roots, p)
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:

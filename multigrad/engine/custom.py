@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ..errors import GradientError
 from . import grad_mode, instruments
 from .backward import Pass, current, strip
+from .computed import TWICE, Computed
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
 from .grad_mode import Mode
-from .graph import FREED, TWICE, AccumulateGrad, Computed, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 from .level import Layer, Run
@@ -387,7 +387,7 @@ class BackwardCFunction(FunctionCtx):
         if p.create or (self._run is None and not grad_mode.recording()):
             found = self._called(given)
         else:
-            with switched_off(mode_in_backward(self._run, self._level)):
+            with grad_mode.switched_off(mode_in_backward(self._run, self._level)):
                 found = self._called(given)
         results = found if isinstance(found, tuple) else (found,)
         expected = len(self._arguments)
@@ -464,24 +464,6 @@ def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
 
 def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
-
-
-def switched_off(*modes: Mode) -> AbstractContextManager[None]:
-    """Switch these grad modes off for a while."""
-    return switched([(mode, False) for mode in modes])
-
-
-@contextmanager
-def switched(modes: Sequence[tuple[Mode, bool | None]]) -> Iterator[None]:
-    """Give these grad modes the values beside them for a while."""
-    before = [(mode, mode.get()) for mode, _ in modes]
-    for mode, value in modes:
-        grad_mode.switch(mode, value)
-    try:
-        yield
-    finally:
-        for mode, value in before:
-            mode.set(value)
 
 
 def mode_in_backward(run: Run | None, level: int) -> Mode:

@@ -16,8 +16,9 @@ from typing import Any
 from .. import registry
 from ..registry import Op, per_operation
 from . import grad_mode, layout, tensor
+from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
-from .graph import MultiNode, Node, following, mark, tick
+from .graph import MultiNode, Node, tick
 from .level import Layer, innermost
 from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
 from .tensor import How, LayeredTensor, Tensor, View, checked, wrap, wrap_new

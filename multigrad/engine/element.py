@@ -13,6 +13,7 @@ from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
 from .level import Layer
+from .surface import mention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,6 +64,7 @@ class Host:
         self.constant: Callable[..., Any] = backend.kernel("constant")
         self.device: Callable[..., Any] = backend.kernel("device")
         self.write: Callable[..., Any] = backend.kernel("write")
+        mention(backend.array_types)
 
     @property
     def bound(self) -> Any:
@@ -79,6 +81,10 @@ class Host:
         if found is None:
             found = self.elements.setdefault(dtype, Element(self, dtype))
         return found
+
+    def has(self, x: Any) -> bool:
+        """Whether `x` is an array of exactly a registered type, no scalar and of no subclass, and of a dtype of the standard."""
+        return _is_exactly(x, self) and not self.element(x.dtype).opaque
 
     def __repr__(self) -> str:
         return f"<Host {self.name}>"
@@ -116,6 +122,14 @@ def _refusal(host: Host, dtype: Any) -> str | None:
         return None
     elements, fix = ("records", f"take a field, x[{fields[0]!r}]") if fields else ("Python objects", "convert it, x.astype('float64')")
     return f"a Tensor cannot hold an array of dtype {dtype} (backend {host.name!r}). Its elements are {elements}: {fix}."
+
+
+def _is_exactly(x: Any, host: Host) -> bool:
+    """A registered type that says itself what its instances are has none that are exactly of it: jax.Array, for example."""
+    kind = type(x)
+    if kind in host.scalars:
+        return False
+    return any(kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t)) for t in host.backend.array_types)
 
 
 def _is(host: Host, dtype: Any, kind: str) -> bool:

@@ -15,9 +15,10 @@ from weakref import WeakKeyDictionary
 
 from ..registry import METADATA, OPS, Op, Rule
 from . import generated, grad_mode, profiling
+from .computed import mark
 from .dispatch import arrays_of, general, operate
 from .element import Element
-from .graph import Node, mark, tick
+from .graph import Node, tick
 from .residuals import residuals
 from .rules import Needs, Pullback, is_flat, pullback, raw_function
 from .tensor import Tensor, View

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ recording = _base.get
 """Whether the base level records: what the hot path asks. None inside the forward of a Function: it does not, but notes what is computed."""
 
 Mode = ContextVar[bool | None] | level.Switch
+
+level.state.append(_base)
 
 
 def _variable() -> Mode:
@@ -60,13 +62,24 @@ class _Mode:
         self._outer: list[tuple[Mode, bool | None]] = []
 
     def __enter__(self) -> None:
+        self._switch(self._outer)
+
+    def _switch(self, outer: list[tuple[Mode, bool | None]]) -> None:
+        """Set the mode, and put what it was on that list."""
         variable = _variable()
-        self._outer.append((variable, variable.get()))
-        switch(variable, self.mode)
+        before = variable.get()
+        try:
+            outer.append((variable, before))
+            switch(variable, self.mode)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            variable.set(before)
+            outer.pop()
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        variable, mode = self._outer.pop()
-        variable.set(mode)
+        variable, mode = self._outer[-1]
+        variable.set(mode)  # first, since an interrupt may come after any call
+        self._outer.pop()
 
     def clone(self) -> _Mode:
         """Another context manager like this one."""
@@ -126,9 +139,8 @@ class set_grad_enabled(_Mode):
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         super().__init__()
         self.mode = mode
-        variable = _variable()
-        self._before = [(variable, variable.get())]
-        switch(variable, mode)
+        self._before: list[tuple[Mode, bool | None]] = []
+        self._switch(self._before)
 
     def __enter__(self) -> None:
         variable = _variable()
@@ -143,3 +155,32 @@ class set_grad_enabled(_Mode):
 
     def clone(self) -> _Mode:
         return type(self)(self.mode)
+
+
+class switched:
+    """Give these grad modes the values beside them for a while.
+
+    No generator: one that an interrupt kept from ending would do so later, and restore what is long over.
+    """
+
+    __slots__ = ("_before", "_modes")
+
+    def __init__(self, modes: Sequence[tuple[Mode, bool | None]]) -> None:
+        self._modes = modes
+
+    def __enter__(self) -> None:
+        self._before = level.undo()
+        try:
+            for mode, value in self._modes:
+                switch(mode, value)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            level.settle(self._before)
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        level.settle(self._before)
+
+
+def switched_off(*modes: Mode) -> switched:
+    """Switch these grad modes off for a while."""
+    return switched([(mode, False) for mode in modes])

@@ -10,8 +10,9 @@ from ..errors import GradientError
 from . import level
 from . import tensor as _tensor
 from .backward import Pass, run_pass, strip
+from .computed import mark
 from .dispatch import is_array
-from .graph import AccumulateGrad, GradientEdge, Node, arrival, mark
+from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .ownership import owned
 from .tensor import LayeredTensor, Tensor, element_of, wrap_at

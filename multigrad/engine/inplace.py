@@ -13,10 +13,11 @@ from typing import Any
 
 from ..errors import GradientError
 from ..registry import OPS, Op
-from . import backward, profiling
+from . import accumulation, profiling
+from .computed import following, mark
 from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
-from .graph import QUIET, AccumulateGrad, Node, flat_cells, following, last_write, mark, tick
+from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
 from .level import Layer, innermost
 from .tensor import Data, LayeredTensor, Tensor, View, element_of, peeled, wrap_at
@@ -55,12 +56,12 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
 
 def _add_to_view(t: Tensor, g: Any) -> None:
     total = t._array + g
-    backward.keepable(t, total)
+    accumulation.keepable(t, total)
     write(t, total, "backward")
     written(t)
 
 
-backward._add_to_view = _add_to_view
+accumulation._add_to_view = _add_to_view
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:

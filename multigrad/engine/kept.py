@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from ..errors import GradientError
 from ..registry import Op
 from . import saved
+from .computed import TWICE, Computed
 from .dispatch import is_array
 from .element import Host
-from .graph import FREED, TWICE, Computed, Node, describe, edge, modified, tick
+from .graph import FREED, Node, describe, edge, modified, tick
 from .level import Layer, Run
 from .rules import Pullback
 from .tensor import LayeredTensor, Tensor, alias, wrap, wrap_at

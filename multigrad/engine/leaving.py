@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
 from ..registry import OPS
-from .graph import Computed
+from .computed import Computed
 from .level import Layer, innermost
-from .surface import Surface
+from .surface import OfArrays, Surface
 
 if TYPE_CHECKING:
     from .element import Element
@@ -80,6 +81,10 @@ class Leaving(Surface):
     def clone(self) -> Any:
         """A differentiable copy."""
         return self.__array_namespace__().asarray(self, copy=True)
+
+    def __dir__(self) -> list[str]:
+        """The attributes that there are, without those that only the library's arrays have."""
+        return [name for name in object.__dir__(self) if type(getattr_static(type(self), name, None)) is not OfArrays]
 
     # How it leaves
 

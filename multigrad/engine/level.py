@@ -8,11 +8,13 @@ several levels is handled by the highest; the others are constants to it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Layer:
@@ -101,6 +103,16 @@ class Run:
         off = _off.get()
         return not off or (self.grad_mode not in off and (level == self.own_level or self.inner not in off))
 
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Return `function(*args)`, called inside this transformation, which has finished then, however that ends."""
+        before = undo()
+        try:
+            _running.set(self)
+            return function(*args)
+        finally:
+            self.finished = True
+            settle(before)
+
     @property
     def own_level(self) -> int:
         return 3 * self.number
@@ -118,6 +130,23 @@ _numbers = count(1)
 _running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
 running = _running.get
 """The innermost running transformation, or None."""
+
+state: list[ContextVar[Any]] = [_running, _off]
+"""What the engine sets around code that it calls, in each thread and asyncio task: the transformation, grad modes, the pass."""
+
+
+def undo() -> Iterator[object]:
+    """What `settle` needs to give all of `state` the values of now. Taken before a `try` that sets some of it, and settled in its `finally`.
+
+    An interrupt (Ctrl-C) is raised between two steps of Python, such as the first step of a function written in Python, but inside no call of
+    C. So nothing is set before the `try`, and all is restored by one call. That also restores what an interrupt kept a context manager further
+    in from restoring.
+    """
+    return map(ContextVar.set, state, list(map(ContextVar.get, state)))
+
+
+settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
+"""Restore what `undo` noted: a call of C."""
 
 dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
 """The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
@@ -142,16 +171,17 @@ def alive() -> list[Run]:
     return found
 
 
-@contextmanager
-def revived(runs: Iterable[Run]) -> Iterator[None]:
-    """Have what belongs to these transformations mean what it did while they ran, though they have finished: for running a function again."""
-    with _reviving:
-        again = [run for run in dict.fromkeys(runs) if run.finished or run in _revived]
-        for run in again:
-            _revived[run] = _revived.get(run, 0) + 1
-            run.finished = False
+def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
+    """Call `function` while what belongs to these transformations means what it did when they ran, though they have finished."""
+    again: list[Run] = []
     try:
-        yield
+        with _reviving:
+            for run in dict.fromkeys(runs):
+                if run.finished or run in _revived:
+                    again.append(run)
+                    _revived[run] = _revived.get(run, 0) + 1
+                    run.finished = False
+        return function()
     finally:
         with _reviving:
             for run in again:
@@ -161,39 +191,20 @@ def revived(runs: Iterable[Run]) -> Iterator[None]:
                     run.finished = True
 
 
-@contextmanager
-def transformation(name: str) -> Iterator[Run]:
-    """Run the body as one transformation: with its own level and its own grad mode, which starts enabled."""
-    run = Run(name)
-    token = _running.set(run)
-    try:
-        yield run
-    finally:
-        _running.reset(token)
-        run.grad_mode.set(True)  # whatever the body has left behind
-        run.finished = True
+class Guest(Run):
+    """The user's part of a pass: a level of its own, above all others, so that an array that it makes can take any value.
 
-
-class _Guest(Run):
-    """A transformation that has the grad mode of something else."""
+    Its grad mode is that of something else.
+    """
 
     __slots__ = ()
 
+    def __init__(self, name: str, mode: Any) -> None:
+        super().__init__(name)
+        self.grad_mode = mode
+
     def records(self, level: int) -> bool:
         return bool(self.grad_mode.get())
-
-
-@contextmanager
-def inside(name: str, mode: Any) -> Iterator[Run]:
-    """Run the user's part of a pass with a level of its own, above all others, and this grad mode: an array that it makes can take any value."""
-    run = _Guest(name)
-    run.grad_mode = mode
-    token = _running.set(run)
-    try:
-        yield run
-    finally:
-        _running.reset(token)
-        run.finished = True
 
 
 class outside:

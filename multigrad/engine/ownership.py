@@ -34,12 +34,12 @@ def owned(values: list[Any], like: Any) -> Any:
 
 def _owned_tensor(values: list[Any]) -> Any:
     """The same of a Tensor. One with a history owns its memory unless it is a view; whatever writes there counts versions."""
-    if values[-1]._node is not None and _is_sole(values):
+    if values[-1]._history is not None and _is_sole(values):
         return values.pop()
     sole = _references(values) <= SOLE
     t = values.pop()
     t._check()
-    if t._node is not None:
+    if t._history is not None:
         return t.clone()
     inner = [t._array]
     if sole:

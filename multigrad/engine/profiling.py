@@ -380,11 +380,12 @@ def function_seam(apply: Callable[..., Any]) -> Callable[..., Any]:
 
 def within(frame: Frame, function: Callable[..., Any], *args: Any) -> Any:
     """Run a rule so that what it calls is known as its part."""
-    token = here.set(Frame(frame.watchers, frame.label, object()))
+    before = here.get()
     try:
+        here.set(Frame(frame.watchers, frame.label, object()))
         return function(*args)
     finally:
-        here.reset(token)
+        here.set(before)
 
 
 def _rule(inner: Callable[..., Any]) -> Callable[..., Any]:

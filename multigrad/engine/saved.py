@@ -13,7 +13,7 @@ from ..errors import GradientError
 from . import grad_mode, instruments
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
-from .level import Layer, innermost
+from .level import Layer, innermost, settle, undo
 from .rules import positions
 from .tensor import LayeredTensor, Tensor, wrap
 from .towers import Shell, put_together, taken_apart
@@ -35,14 +35,34 @@ def enter(pair: Hooks | Chooser) -> None:
     message = disabled.get()
     if message is not None:
         raise RuntimeError(message)
-    instruments.install(pack_all)
-    default.set((*default.get(), pair))
+    before = default.get()
+    try:
+        instruments.install(pack_all)
+        default.set((*before, pair))
+    except BaseException:  # an interrupt, after which `leave` is not called
+        default.set(before)
+        raise
 
 
 def leave() -> None:
     """Take the hooks that were entered last out of force."""
     default.set(default.get()[:-1])
     instruments.remove(pack_all)
+
+
+def under(pair: Hooks | Chooser, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return `function(*args, **kwargs)`, called with these hooks in force. What was in force before is so again, also after an interrupt."""
+    before = default.get()
+    try:
+        enter(pair)
+        return function(*args, **kwargs)
+    finally:
+        try:
+            entered = len(default.get()) > len(before)
+        finally:
+            default.set(before)
+        if entered:
+            instruments.remove(pack_all)
 
 
 def in_force(name: str, level: int, values: Sequence[Any] = ()) -> Hooks | None:
@@ -83,8 +103,12 @@ class Packed:
 
     def _pack(self, t: Tensor) -> Any:
         version = t._version
-        with grad_mode.no_grad():
+        before = undo()
+        try:
+            grad_mode._variable().set(False)
             data = self.hooks[0](t)
+        finally:
+            settle(before)
         if t._version != version:
             raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
                                 "by in-place operations as this can lead to unexpected side-effects.")

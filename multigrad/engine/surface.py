@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .level import Layer
+from .level import Layer, innermost
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -76,3 +77,31 @@ class Surface(Layer):
         @imag.setter
         def imag(self, value: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...  # the methods of the table: sum, exp, reshape, and their twins: exp_
+
+
+class OfArrays:
+    """In the place of an attribute that a library's arrays have, and Tensors have not: it raises AttributeError, and names `.array`.
+
+    (A `__getattr__` would do it as well, and make every other attribute slower.)
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, obj: Any, cls: type) -> Any:
+        if obj is None:
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {self._name!r}")
+        text = f"{cls.__name__!r} object has no attribute {self._name!r}"
+        if hasattr(type(innermost(obj)), self._name):
+            text += (f", which only the {obj._elem.host.name} array in it has. Take that from .array, whose uses no derivative follows: "
+                     f"x.array.{self._name}; or use the functions of the standard.")
+        raise AttributeError(text, name=self._name, obj=obj)
+
+
+def mention(types: Iterable[type]) -> None:
+    """Have the attributes of these arrays that layers have not explained when they are asked for."""
+    for name in {name for t in types for name in dir(t) if not name.startswith("_")}:
+        if not hasattr(Surface, name):
+            setattr(Surface, name, OfArrays(name))

@@ -15,8 +15,9 @@ from weakref import ref
 
 from ..errors import GradientError, LeakError
 from . import level
+from .computed import mark
 from .element import Element, host_of
-from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, mark, versions
+from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
 from .leaving import Leaving
 from .level import Layer, Run
 

@@ -16,9 +16,10 @@ from typing import Any
 from ..errors import GradientError
 from ..registry import OPS, Op
 from . import dispatch, instruments, tensor
-from .backward import keepable
+from .accumulation import keepable
+from .computed import Computed, mark
 from .dispatch import general, is_basic_key, recording_at, run_raw
-from .graph import AccumulateGrad, Computed, Extra, HookedNode, Node, backward_name, extra, mark
+from .graph import AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps, shortcut
 from .level import Layer, innermost
 from .tensor import Tensor, stopped

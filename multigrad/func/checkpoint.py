@@ -9,6 +9,7 @@ transformations may be inside and outside.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial, wraps
 from typing import Any
@@ -162,11 +163,9 @@ class _Call:
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and keep count of what is saved."""
-        saved.enter(self._choose)
         try:
-            return self.function(*args, **kwargs)
+            return saved.under(self._choose, self.function, *args, **kwargs)
         finally:
-            saved.leave()
             self.latest = None
             self.used = {at: (cell, since) for at, (cell, since) in self.used.items() if cell and cell[-1] > since}
             self.end = tick()
@@ -208,11 +207,13 @@ class _Call:
 
     def _again(self, wanted: set[int]) -> dict[int, Any]:
         """Run the function again for the arrays of these numbers."""
-        with level.revived(self.runs):
+        def again() -> dict[int, Any]:
             args, kwargs = tree.replaced(lambda x: x.again(self.start), self.given)
             second = _Second(self, wanted)
             self.context.copy().run(second.run, args, kwargs)
-        return second.found
+            return second.found
+
+        return level.revived(self.runs, again)
 
 
 def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
@@ -250,13 +251,8 @@ class _Second:
         self.start = tick()
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        saved.enter(self._choose)
-        try:
-            self.call.function(*args, **kwargs)
-        except _Enough:
-            pass
-        finally:
-            saved.leave()
+        with suppress(_Enough):
+            saved.under(self._choose, self.call.function, *args, **kwargs)
         if self.refused is not None:
             raise self.refused
         if self.count <= self.last:

@@ -12,6 +12,7 @@ from ..engine.level import Layer
 from ..errors import GradientError
 from ..layers.applying import apply_function
 from . import tree
+from .constants import Constants
 from .reverse import Function, _result
 from .rules import Call, JvpOperation, Operation, VjpOperation
 
@@ -56,6 +57,7 @@ class Rule:
         if not self._ready():
             raise GradientError(f"{self.name} was called before its rule was defined by {self._how}")
         given = self._positional(args, kwargs)
+        given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
         call = Call(self, given)
         if not call.linked:
             output = self.fun(*given)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.dispatch import is_array
-from ..engine.level import Layer, transformation
+from ..engine.level import Layer, Run
 from ..engine.tensor import element_of
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
@@ -52,12 +52,14 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     Returns its output as results are, the leaves of that one layer further in, their tangents (None for zero), and aux.
     """
     given = iter(tangents)
-    with transformation(name) as run:
-        def dual(x: Any) -> Dual:
-            x = _checked_input(x, name)
-            t = next(given)
-            return Dual._make(x, None if t is None else check_tangent(x, t, run.own_level, name), run, run.own_level)
+    run = Run(name)
 
+    def dual(x: Any) -> Dual:
+        x = _checked_input(x, name)
+        t = next(given)
+        return Dual._make(x, None if t is None else check_tangent(x, t, run.own_level, name), run, run.own_level)
+
+    def called() -> tuple[Any, Any, list[Any], list[Any]]:
         inputs = [tree.replaced(dual, a) if i in chosen else a for i, a in enumerate(args)]
         output, aux = _call(function, inputs, kwargs, has_aux, name, run)
         outs, moved = [], []
@@ -70,6 +72,9 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
             moved.append(x._tangent if own else None)
             if isinstance(moved[-1], Layer):
                 moved[-1]._check()  # raises where it is not known
+        return output, aux, outs, moved
+
+    output, aux, outs, moved = run.call(called)
     primals = iter(outs)
     return tree.replaced(lambda _: _result(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
 

@@ -11,10 +11,11 @@ from math import prod
 from typing import Any
 
 from ..engine.dispatch import is_array
-from ..engine.level import Layer, Run, innermost, transformation
+from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import LayeredTensor, element_of
 from ..errors import GradientError
 from . import tree
+from .constants import Constants
 from .forward import _push
 from .reverse import Function, _call, _checked_input, _chosen, _derivative, _differentiate, _inner, _input, _numbers, _outside, _own, check_function
 from .vmap import vmap
@@ -102,13 +103,16 @@ class _Jacobian:
 
     def __init__(self, name: str, function: Function, argnums: int | Sequence[int], numbers: tuple[int, ...], has_aux: bool,
                  args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self.name, self.function, self.has_aux, self.args, self.kwargs = name, function, has_aux, args, kwargs
+        self.name, self.function, self.has_aux = name, function, has_aux
         self.single = isinstance(argnums, int)
         self.chosen = _chosen(numbers, len(args), name)
         self.positions = sorted(set(self.chosen))
         self.raw = not any(isinstance(x, Layer) for x in tree.leaves([list(args), kwargs]))
         self.flat = [_checked_input(x, name) for i in self.positions for x in tree.leaves(args[i])]
         _real(self.flat, name, "argument")
+        constants = Constants(self.flat)
+        self.args = [a if i in self.chosen else constants.of(a) for i, a in enumerate(args)]
+        self.kwargs = constants.of(kwargs)
 
     def by_rows(self, chunk_size: int | None) -> Any:
         run, output, aux, inputs = self._recorded()
@@ -122,10 +126,10 @@ class _Jacobian:
 
     def _recorded(self) -> tuple[Run, Any, Any, list[LayeredTensor]]:
         """Call the function on Tensors of a transformation."""
-        with transformation(self.name) as run:
-            inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
-            flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
-            output, aux = _call(self.function, inputs, self.kwargs, self.has_aux, self.name, run)
+        run = Run(self.name)
+        inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
+        flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
+        output, aux = run.call(_call, self.function, inputs, self.kwargs, self.has_aux, self.name, run)
         for x in tree.leaves(output):
             if not is_array(x):
                 raise TypeError(f"{self.name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it "

@@ -15,11 +15,12 @@ from ..engine.backward import Pass, run_pass
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.gradients import NOT_SCALAR, check_gradient, seed
-from ..engine.level import Layer, Run, outside, transformation
+from ..engine.level import Layer, Run, outside
 from ..engine.ownership import owned
 from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
 from ..errors import GradientError
 from . import tree
+from .constants import Constants
 
 Function = Callable[..., Any]
 
@@ -36,11 +37,11 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     check_function(function, "vjp")
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)  # whatever becomes of containers, here and in the function
     raw = not any(isinstance(x, Layer) for x in tree.leaves(list(primals)))
-    with transformation("vjp") as run:
-        inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
-        flat = list(tree.leaves(inputs))
-        output, aux = _call(function, inputs, {}, has_aux, "vjp", run)
-        outs = list(tree.leaves(output))
+    run = Run("vjp")
+    inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
+    flat = list(tree.leaves(inputs))
+    output, aux = run.call(_call, function, inputs, {}, has_aux, "vjp", run)
+    outs = list(tree.leaves(output))
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
@@ -63,7 +64,8 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     has_aux  `function` returns (value, aux); then ((value, aux), gradient) is returned
 
     `function` must return one real scalar. Raw arrays give raw arrays, Tensors give Tensors; arguments may be pytrees:
-    nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure. As jax.value_and_grad.
+    nested dictionaries, lists, tuples, dataclasses and what is registered; the gradients have their structure, and are arrays that nothing
+    else shares. Raw arrays among the other arguments, of the same library, arrive as constant Tensors on their memory. As jax.value_and_grad.
     """
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")
@@ -72,13 +74,15 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
         raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
-        with transformation("grad") as run:
-            inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
-            flat = list(tree.leaves([inputs[i] for i in chosen]))  # now: the function may do with its containers as it likes
-            output, aux = _call(function, inputs, kwargs, has_aux, "grad", run)
-            if not is_array(output) and type(output) not in SCALARS:
-                raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
-                                "Return (value, aux) and pass has_aux=True to return more.")
+        run = Run("grad")
+        inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
+        flat = list(tree.leaves([inputs[i] for i in chosen]))  # now: the function may do with its containers as it likes
+        constants = Constants(flat)
+        inputs = [a if i in chosen else constants.of(a) for i, a in enumerate(inputs)]
+        output, aux = run.call(_call, function, inputs, constants.of(kwargs), has_aux, "grad", run)
+        if not is_array(output) and type(output) not in SCALARS:
+            raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
+                            "Return (value, aux) and pass has_aux=True to return more.")
         if is_array(output) and not element_of(output).floating:
             raise TypeError(f"grad: the function must return one real scalar, but its result has dtype {element_of(output).dtype}")
         value = seed(output) if isinstance(output, LayeredTensor) else None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..engine import grad_mode
-from ..engine.custom import BackwardCFunction, FunctionCtx, switched
+from ..engine.custom import BackwardCFunction, FunctionCtx
 from ..engine.dispatch import is_array, recording_at
 from ..engine.element import Element
 from ..engine.level import Layer, innermost
@@ -96,7 +96,7 @@ class Call:
 
     def call(self, function: Function, leaves: Sequence[Any]) -> Any:
         """Call the function on values without a history, so that one that comes out of it can only be captured."""
-        with switched(self.modes):
+        with grad_mode.switched(self.modes):
             output = function(*self.args(leaves))
             self.refuse_captured(output)
         return output

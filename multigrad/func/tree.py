@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from operator import is_
 from typing import Any, NamedTuple
 
 from ..backends import discovery
@@ -82,6 +83,22 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
         return function(tree)
     children, aux = kind.flatten(tree)
     return kind.unflatten(aux, [function(child) if _kinds[type(child)] is None else replaced(function, child) for child in children])
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """As `replaced`, but a container in which nothing changes, or that cannot be made anew, is kept as it is."""
+    kind = _kinds[type(tree)]
+    if kind is None:
+        return function(tree)
+    children, aux = kind.flatten(tree)
+    before = list(children)
+    after = [mapped(function, child) for child in before]
+    if all(map(is_, before, after)):
+        return tree
+    try:
+        return kind.unflatten(aux, after)
+    except TypeError:
+        return tree
 
 
 def flattened(tree: Any) -> tuple[list[Any], Structure]:

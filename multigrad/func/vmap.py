@@ -8,11 +8,12 @@ from typing import Any
 
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
-from ..engine.level import Layer, Run, transformation
+from ..engine.level import Layer, Run
 from ..engine.ownership import owned
-from ..engine.tensor import LayeredTensor, element_of, wrap
+from ..engine.tensor import LayeredTensor, element_of
 from ..layers.batched import Batched
 from . import tree
+from .constants import Constants
 from .reverse import Function, _result, check_function
 
 
@@ -25,9 +26,9 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
     chunk_size  how many examples to compute at once, at least 1, or None for all: less memory, the same result
     randomness  "error", "different" or "same", as in torch; without effect, since the standard has no random numbers
 
-    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all examples. Raw arrays give raw arrays,
-    unless a captured Tensor requires grad; Tensors give Tensors, through which gradients flow. Nests with itself and all other
-    transformations, in either order.
+    Arguments and results may be nested structures of arrays. Keyword arguments are the same for all examples. What is the same for all arrives
+    as a constant Tensor on its memory, if it is a raw array of the same library. Raw arrays give raw arrays, unless a captured Tensor requires
+    grad; Tensors give Tensors, through which gradients flow. Nests with itself and all other transformations, in either order.
 
     Raises ValueError where axes do not fit, BatchingError (a RuntimeError) where `function` asks for the value of an example or makes an
     array whose shape depends on one. As torch.func.vmap, with JAX's names of the axes.
@@ -104,19 +105,20 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
 
 def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inner: Sequence[Any], axes: Sequence[int | None], size: int,
          out_axes: Any, raw: bool, randomness: str) -> Any:
-    with transformation("vmap") as run:
-        run.randomness = randomness
-        given = iter([_same(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+    run = Run("vmap")
+    run.randomness = randomness
+    constants = Constants(x for x, a in zip(inner, axes, strict=True) if a is not None)
+    given = iter([constants.of(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
+    kwargs = constants.of(kwargs)
+
+    def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
         output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
         where = iter(_spread(output, out_axes, "out_axes"))
-        found = [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
+        return output, [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
+
+    output, found = run.call(called)
     results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
     return tree.replaced(lambda _: next(results), output)
-
-
-def _same(x: Any) -> Any:
-    """An argument that is the same for all examples: an array as a Tensor, since a library's own cannot be indexed with a batch."""
-    return x if isinstance(x, Layer) or not is_array(x) else wrap(x)
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:

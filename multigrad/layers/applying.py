@@ -6,19 +6,18 @@ which of them there are. See engine/custom.py for what one level does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 from ..engine import grad_mode
-from ..engine.custom import BackwardCFunction, switched_off
+from ..engine.computed import Computed, following, mark
+from ..engine.custom import BackwardCFunction
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.graph import Computed, following, mark
 from ..engine.kept import replaced
-from ..engine.level import Layer
+from ..engine.level import Layer, Run, settle, undo
 from ..engine.tensor import LayeredTensor, Tensor, View, wrap, wrap_at
 from ..errors import GradientError
 from .batched import Batched
@@ -72,8 +71,7 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
         if state is None:
             if ctx._next:
                 require_setup(cls)
-                with switched_off(top._run.grad_mode, grad_mode._variable()), _followed(ctx._forward):
-                    cls.setup_context(ctx, tuple(flat), output)
+                _set_up(cls, ctx, flat, output, top._run)
             return (*ctx._finish(output, flat, top), None)
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
         if state.get("dirty_tensors"):
@@ -104,40 +102,36 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
     """Call forward, with recording off at the level of `top` and where the user looks for it."""
     n = len(flat) - len(names)
     mode, innermost = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base, grad_mode._variable()
-    before, before_innermost = mode.get(), innermost.get()
     forward = ctx._forward
-    if forward is None:
-        forward = following.get()  # of a forward around this one, which may have to know what is computed here
-        token = None
-    else:
-        token = following.set(forward)
-        forward.next = ctx._next
-        _mark_inputs(forward, flat)
-    off = None if forward is not None else False
-    innermost.set(off)
-    mode.set(off)
+    off = None if forward is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
+    before = undo()
     try:
+        if forward is not None:
+            following.set(forward)
+            forward.next = ctx._next
+            _mark_inputs(forward, flat)
+        innermost.set(off)
+        mode.set(off)
         if not cls._separate():
             return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
         output = cls.forward(*flat[:n], **dict(zip(names, flat[n:], strict=True)))
         cls.setup_context(ctx, tuple(flat), output)
         return output
     finally:
-        innermost.set(before_innermost)
-        mode.set(before)
-        if token is not None and forward is not None:
-            following.reset(token)
+        settle(before)
+        if forward is not None:
             forward.release()
 
 
-@contextmanager
-def _followed(forward: Computed | None) -> Iterator[None]:
-    """Note what a setup_context computes that follows no forward."""
-    token = following.set(forward)
+def _set_up(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], output: Any, run: Run) -> None:
+    """Call a setup_context that follows no forward, and note what it computes."""
+    before, forward = undo(), ctx._forward
     try:
-        yield
+        following.set(forward)
+        with grad_mode.switched_off(run.grad_mode, grad_mode._variable()):
+            cls.setup_context(ctx, tuple(flat), output)
     finally:
-        following.reset(token)
+        settle(before)
         if forward is not None:
             forward.release()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..engine import grad_mode, gradients
 from ..engine.backward import Pass
-from ..engine.level import Layer, Run, inside
+from ..engine.level import Guest, Layer, Run
 from ..engine.tensor import peeled
 from .batched import Batched, repeated
 
@@ -19,13 +19,17 @@ def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any])
     into them. The grad mode is that of an ordinary pass.
     """
     size = next(len_of(g) for g in given if g is not None)
-    with inside("grad", grad_mode._variable()) as run:
+    run = Guest("grad", grad_mode._variable())
+
+    def called() -> Pass:
         p = differentiate([None if g is None else batch(g, run) for g in given])
         assert p.targets is not None
         for node, g in p.targets.items():
             if g is not None:
                 p.targets[node] = examples(peeled(g, run.own_level), run, size)
         return p
+
+    return run.call(called)
 
 
 def len_of(x: Any) -> int:

@@ -7,12 +7,12 @@ from typing import Any
 
 from ..engine import grad_mode
 from ..engine.backward import strip
+from ..engine.computed import Computed
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.graph import Computed
 from ..engine.kept import computed_in, movers, refusing, replaced
-from ..engine.level import Layer, inside, outside
+from ..engine.level import Guest, Layer, outside
 from ..engine.tensor import element_of, peeled, wrap
 from ..errors import GradientError
 from .dual import Dual
@@ -53,8 +53,7 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        with inside("jvp", grad_mode._base):
-            given = cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True)))
+        given = Guest("jvp", grad_mode._base).call(lambda: cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True))))
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(results):
             raise GradientError(f"{cls.__name__}: jvp returned {len(moved)} tangents for {len(results)} outputs")

@@ -6,10 +6,9 @@ Batched, and keep on their ctx what the user's methods keep, taken apart. So it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..engine import grad_mode
 from ..engine.backward import strip
@@ -17,7 +16,7 @@ from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.kept import rebuilt, replaced
-from ..engine.level import Layer, Run, outside, transformation
+from ..engine.level import Layer, Run, outside
 from ..engine.rules import conform_gradient
 from ..engine.tensor import LayeredTensor, element_of, wrap
 from ..errors import BatchingError, GradientError
@@ -26,6 +25,7 @@ from .batched_pass import batch, examples
 from .custom import Applied
 from .immutable import Immutable
 
+T = TypeVar("T")
 Apply = Callable[[Any, Sequence[Any], tuple[str, ...]], Applied]
 
 
@@ -211,13 +211,16 @@ def _generated(cls: Any) -> Any:
     return found
 
 
-@contextmanager
-def _examples_of(ctx: Any, flags: Any) -> Iterator[tuple[BatchCtx, Run]]:
+def _on_examples(ctx: Any, flags: Any, method: Callable[[BatchCtx, Run], T]) -> T:
     """Run a method of the user's on batches, with the ctx that it gets, in the grad mode of now."""
     mode = grad_mode._variable().get()
-    with transformation("vmap") as run:
+    run = Run("vmap")
+
+    def called() -> T:
         run.grad_mode.set(mode)
-        yield _restored(ctx, flags, run), run
+        return method(_restored(ctx, flags, run), run)
+
+    return run.call(called)
 
 
 def _forward(cls: Any, ctx: Any, call: Call, *inner: Any) -> Any:
@@ -305,14 +308,17 @@ def _restored(ctx: Any, flags: Any, run: Run) -> BatchCtx:
 def _backward(cls: Any, ctx: Any, *grads: Any) -> Any:
     kept: Kept = ctx._kept
     call = kept.call
-    with _examples_of(ctx, kept.saved) as (own, run):
+
+    def pulled(own: BatchCtx, run: Run) -> list[Any]:
         given = [None if g is None else batch(strip(g), run) for g in grads]
         found = cls._backward()(own, given) if cls.boxed_grads_call else cls._backward()(own, *given)
         results = list(found) if isinstance(found, tuple) else [found]
         for i, (g, x, mine) in enumerate(zip(results, call.layers, call.own, strict=False)):
             if is_array(g):
                 results[i] = _reduced(_peeled(g, run), x, mine, run, call.size)
-    return (None, *results)
+        return results
+
+    return (None, *_on_examples(ctx, kept.saved, pulled))
 
 
 def _reduced(g: Any, argument: Any, mine: bool, run: Run, size: int) -> Any:
@@ -331,8 +337,11 @@ def _reduced(g: Any, argument: Any, mine: bool, run: Run, size: int) -> Any:
 def _jvp(cls: Any, ctx: Any, _: Any, *tangents: Any) -> Any:
     kept: Kept = ctx._kept
     call = kept.call
-    with _examples_of(ctx, kept.saved_for_forward) as (own, run):
+
+    def pushed(own: BatchCtx, run: Run) -> Any:
         given = [t if t is None or not mine else batch(strip(t), run) for t, mine in zip(tangents, call.own, strict=True)]
         found = cls.jvp(own, *given)
         results = [examples(_peeled(t, run), run, call.size) if is_array(t) else t for t in (found if isinstance(found, tuple) else (found,))]
-    return tuple(results) if isinstance(found, tuple) else results[0]
+        return tuple(results) if isinstance(found, tuple) else results[0]
+
+    return _on_examples(ctx, kept.saved_for_forward, pushed)

@@ -1,0 +1,78 @@
+"""What becomes of a gradient that arrives at a leaf: it is added to the leaf's `.grad`."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from .graph import AccumulateGrad, last_write, tick
+from .level import Layer, innermost
+from .tensor import LayeredTensor, Tensor, _new, wrap_at
+
+if TYPE_CHECKING:
+    from .backward import Pass
+
+_accumulating = threading.Lock()
+
+
+def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
+    """Add the gradient in `box` to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded. Returns the leaf."""
+    leaf = node.tensor()
+    if leaf is None or not node.enabled:
+        return None
+    cell = node.cell
+    with _accumulating:
+        before = cell.grad
+        if p.raw:
+            if before is None:
+                host = leaf._elem.host
+                cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
+            else:
+                _add_in_place(before, box.pop())
+        else:
+            g = box[0]
+            given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+            keepable(leaf, given)
+            if before is not None:
+                cell.grad = before + given  # recorded only where the pass is, see run_pass
+            else:
+                cell.grad = given.clone() if type(given) is not LayeredTensor else given  # later gradients are added to it in place
+    return leaf
+
+
+def keepable(holder: Tensor, value: Any) -> None:
+    """Raise if `value` must not be kept by `holder`, or its .grad: a tracer by a Tensor from outside its trace. Immutable libraries' `own` knows."""
+    host = holder._elem.host
+    x = innermost(value)
+    if not host.mutable and not isinstance(x, Layer):
+        host.own(host.xp, x, innermost(holder))
+
+
+def _plain(array: Any, leaf: Tensor) -> Tensor:
+    elem = leaf._elem
+    if array.dtype != elem.dtype:  # sums of arrays in another byte order are in the machine's
+        array = elem.host.xp.astype(array, elem.dtype)
+    t = _new(Tensor)
+    t._array = array
+    t._elem = elem
+    t._cell = []
+    t._node = None
+    return t
+
+
+def _add_to_view(t: Tensor, g: Any) -> None:
+    """A view that the user made a gradient is part of something else."""
+    raise NotImplementedError("inplace.py puts its function in this place")
+
+
+def _add_in_place(before: Tensor, g: Any) -> None:
+    before._check()
+    if before._born is not None:
+        _add_to_view(before, g)
+        return
+    host = before._elem.host
+    total = before._array
+    total += g
+    before._array = total if host.mutable else host.own(host.xp, total, before._array)
+    before._cell.append(tick())
+    last_write[0] = before._cell[-1]

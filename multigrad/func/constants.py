@@ -1,0 +1,39 @@
+"""What a transformed function gets for the arguments that are not transformed: constants of the library of those that are.
+
+A function of several arrays asks for their one namespace. So an array that is not transformed arrives as a Tensor on its memory, which has
+the same namespace as the layer beside it. Scalars, subclasses of the library's arrays, arrays of other libraries and of dtypes from outside of
+the standard arrive as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..engine.element import Host
+from ..engine.level import Layer
+from ..engine.tensor import Tensor, element_of, wrap
+from . import tree
+
+
+class Constants:
+    """The constants of one call: each array becomes one Tensor, however often it is an argument.
+
+    transformed  the arrays that are transformed
+    """
+
+    def __init__(self, transformed: Iterable[Any]) -> None:
+        self._hosts: set[Host] = {element_of(x).host for x in transformed}
+        self._made: dict[int, Tensor] = {}
+
+    def of(self, argument: Any) -> Any:
+        """An argument as the function gets it. A container of such arrays is another one, unless it cannot be made anew."""
+        return tree.mapped(self._leaf, argument) if self._hosts else argument
+
+    def _leaf(self, x: Any) -> Any:
+        found = self._made.get(id(x))
+        if found is None:
+            if isinstance(x, Layer) or not any(host.has(x) for host in self._hosts):
+                return x
+            found = self._made[id(x)] = wrap(x)
+        return found
