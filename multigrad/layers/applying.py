@@ -111,8 +111,9 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
         token = None
     else:
         token = following.set(forward)
-        forward.next = ctx._next
-        _mark_inputs(forward, flat)
+        if forward.moving:
+            forward.next = ctx._next
+            _mark_inputs(forward, flat)
     off = None if forward is not None else False
     innermost.set(off)
     mode.set(off)
