@@ -108,8 +108,9 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
     try:
         if forward is not None:
             following.set(forward)
-            forward.next = ctx._next
-            _mark_inputs(forward, flat)
+            if forward.moving:
+                forward.next = ctx._next
+                _mark_inputs(forward, flat)
         innermost.set(off)
         mode.set(off)
         if not cls._separate():
