@@ -362,7 +362,7 @@ def test_hot_path_agrees_with_general_path(dtype):
         run_program(seed, dtype)  # learns
     quick = [run_program(seed, dtype) for seed in range(60)]
     try:
-        for plans in fast._caches:
+        for plans in fast._caches.values():
             plans.update(dict.fromkeys(plans, False))
         slow = [run_program(seed, dtype) for seed in range(60)]
     finally:
