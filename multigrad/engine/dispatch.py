@@ -147,13 +147,13 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
             pure = pure and role != "arrays"
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
-            x = tuple(value) if isinstance(value, list) else value  # which its owner may change
+            x = tuple(value) if isinstance(value, list) else bare(value)  # a list may be changed by its owner
             edges.append(None)
             cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
-            if isinstance(x, Layer):  # an indexing key, too
-                deep = True
-                if x._elem.host is not host:
-                    raise mixed(op.name, host, x._elem.host)
+            if isinstance(value, Layer):  # an indexing key, too
+                deep = deep or isinstance(x, Layer)
+                if value._elem.host is not host:
+                    raise mixed(op.name, host, value._elem.host)
             elif role == "array" and type(x) not in SCALARS and x is not None:
                 pure = False
         inner.append(x)
@@ -184,7 +184,17 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
         if x._born is not None:
             x._check()
         return x._array, x._node, x._cell
-    return x, None, x._cell if isinstance(x, Layer) else None
+    return bare(x), None, x._cell if isinstance(x, Layer) else None
+
+
+def bare(x: Any) -> Any:
+    """A constant of the base level is its raw array to a level above it: as a Tensor it would make all that is computed with it layered."""
+    if isinstance(x, Tensor) and x._level == 1:
+        if x._born is not None:
+            x._check()
+        if x._node is None:
+            return x._array
+    return x
 
 
 def accepts(x: Any) -> bool:
