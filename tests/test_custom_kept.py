@@ -148,7 +148,46 @@ def from_setup(xp):
     return LogSumExp.apply
 
 
-WAYS = pytest.mark.parametrize("way", [saved, attribute, nested_attribute, detached, written, under_no_grad, by_another_function, from_setup])
+def by_grad(xp):
+    def keep(ctx, x, p):
+        ctx.p = func.grad(lambda x: xp.log(xp.sum(xp.exp(x))))(x)
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def by_a_tangent(xp):
+    def keep(ctx, x, p):
+        ctx.p = func.jvp(lambda p: p, (xp.ones_like(p),), (p,))[1]
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def by_functional(xp):
+    def keep(ctx, x, p):
+        ctx.p = mg.autograd.functional.vjp(lambda v: v * p, xp.ones_like(x), xp.ones_like(x))[1]
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def copied(xp):
+    """Kept is what `tensor` makes of it."""
+    def keep(ctx, x, p):
+        ctx.save_for_backward(mg.tensor(p))
+        ctx.save_for_forward(mg.tensor(p))
+
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
+
+
+def made_data(xp):
+    def keep(ctx, x, p):
+        ctx.p = xp.zeros_like(p)
+        ctx.p.data = p
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+WAYS = pytest.mark.parametrize("way", [saved, attribute, nested_attribute, detached, written, under_no_grad, by_another_function, from_setup,
+                                       by_grad, by_a_tangent, by_functional, copied, made_data])
 
 
 def ones(x):
@@ -313,6 +352,29 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(w.grad), 2 * X)
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.grad(xp.sum(g), t)
+
+    def test_what_forward_recorded_is_differentiated_later(self, xp):
+        """A backward that pulls through what forward recorded takes no second derivative: what forward computed before is a constant to it."""
+        w = xp.asarray(raw(xp, V), requires_grad=True)
+
+        class Replayed(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                with mg.enable_grad():
+                    ctx.inner = x.detach().requires_grad_()
+                    ctx.out = ctx.inner * y * w
+                return xp.sum(ctx.out.detach())
+
+            @staticmethod
+            def backward(ctx, g):
+                ctx.out.backward(xp.ones_like(ctx.out))
+                return g * ctx.inner.grad
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        Replayed.apply(t).backward()
+        np.testing.assert_allclose(values(t.grad), 2 * X * V)
+        np.testing.assert_allclose(values(w.grad), 2 * X * X)
 
     def test_who_watches_does_not_matter(self, xp):
         f = saved(xp)

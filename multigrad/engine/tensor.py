@@ -92,6 +92,8 @@ class Tensor(Leaving):
             self._how = None  # type: ignore[misc]
             self._born = len(self._cell)  # type: ignore[misc]
         self._array = array
+        if self._node is None and isinstance(value, Tensor) and value._node is not None:
+            mark(self)
 
     @property
     def _version(self) -> int:
