@@ -353,6 +353,58 @@ class TestWhatForwardComputed:
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.grad(xp.sum(g), t)
 
+    def test_gradients_inside_forward_at_every_level(self, xp):
+        """enable_grad in forward is about the arrays that forward gets, whichever transformation runs."""
+        class Slope(Function):
+            @staticmethod
+            def forward(ctx, x):
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    (g,) = mg.autograd.grad(xp.sum(xp.sin(inner)), inner)
+                ctx.save_for_backward(x)
+                ctx.save_for_forward(x)
+                return g
+
+            @staticmethod
+            def backward(ctx, g):
+                return -g * xp.sin(ctx.saved_tensors[0])
+
+            @staticmethod
+            def jvp(ctx, t):
+                return -t * xp.sin(ctx.saved_tensors[0])
+
+        def f(x):
+            return xp.sum(Slope.apply(x))
+
+        x = raw(xp, X)
+        y, t = func.jvp(f, (x,), (xp.ones_like(x),))
+        np.testing.assert_allclose(values(y), np.cos(X).sum())
+        np.testing.assert_allclose(values(t), -np.sin(X).sum())
+        np.testing.assert_allclose(values(func.jacrev(func.grad(f))(x)), -np.diag(np.cos(X)))
+        np.testing.assert_allclose(values(func.jacfwd(func.grad(f))(x)), -np.diag(np.cos(X)))
+        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(x, requires_grad=True))), -np.sin(X))
+
+    def test_functional_derivatives_inside_forward(self, xp):
+        """They differentiate at the level where forward runs: under another one they would silently be zeros."""
+        class Slopes(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return mg.autograd.functional.vjp(xp.sin, x, xp.ones_like(x))[1]
+
+            @staticmethod
+            def backward(ctx, g):
+                return -g * xp.sin(ctx.saved_tensors[0])
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t
+
+        x = raw(xp, X)
+        np.testing.assert_allclose(values(func.jvp(Slopes.apply, (x,), (x,))[0]), np.cos(X))
+        y, g = func.value_and_grad(lambda x: xp.sum(Slopes.apply(x)))(xp.asarray(x, requires_grad=True))
+        np.testing.assert_allclose([*values(g), values(y)], [*-np.sin(X), np.cos(X).sum()])
+
     def test_what_forward_recorded_is_differentiated_later(self, xp):
         """A backward that pulls through what forward recorded takes no second derivative: what forward computed before is a constant to it."""
         w = xp.asarray(raw(xp, V), requires_grad=True)

@@ -26,6 +26,22 @@ Mode = ContextVar[bool | None] | level.Switch
 level.state.append(_base)
 
 
+class Several(level.Switch):
+    """Grad modes of several levels as one: what they all are is what the first one is."""
+
+    __slots__ = ("modes",)
+
+    def __init__(self, *modes: Mode) -> None:
+        self.modes = modes
+
+    def get(self) -> Any:
+        return self.modes[0].get()
+
+    def set(self, on: bool | None) -> None:
+        for mode in self.modes:
+            mode.set(on)
+
+
 def _variable() -> Mode:
     run = level.running()
     return _base if run is None else run.grad_mode
