@@ -384,6 +384,57 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(func.jacfwd(func.grad(f))(x)), -np.diag(np.cos(X)))
         np.testing.assert_allclose(values(func.grad(f)(xp.asarray(x, requires_grad=True))), -np.sin(X))
 
+    def test_gradients_inside_backward_at_every_level(self, xp):
+        """The modes there are about the arrays that backward gets, whichever transformation runs."""
+        class Pulled(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return xp.sin(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    (found,) = mg.autograd.grad(xp.sin(inner), inner, g)
+                return (found + mg.autograd.functional.vjp(xp.sin, x, g)[1]) / 2.0
+
+        def f(x):
+            return xp.sum(Pulled.apply(x) ** 2)
+
+        x = raw(xp, X)
+        w = xp.asarray(x, requires_grad=True)
+        slope = np.sin(2 * X)
+        np.testing.assert_allclose(values(func.grad(f)(x)), slope)
+        np.testing.assert_allclose(values(func.grad(f)(w)), slope)
+        np.testing.assert_allclose(values(func.jacrev(Pulled.apply)(x)), np.diag(np.cos(X)))
+        w = xp.asarray(x, requires_grad=True)
+        f(w).backward()
+        np.testing.assert_allclose(values(w.grad), slope)
+
+    def test_the_mode_of_captured_arrays_comes_back(self, xp):
+        """After enable_grad in a backward under a transformation, what is recorded outside of it is recorded as before."""
+        w = xp.asarray(raw(xp, V), requires_grad=True)
+
+        class Weighted(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * w
+
+            @staticmethod
+            def backward(ctx, g):
+                with mg.enable_grad():
+                    pass
+                return g * w
+
+        g = func.grad(lambda x: xp.sum(Weighted.apply(x)))(raw(xp, X))
+        assert g.requires_grad
+        xp.sum(g).backward()
+        np.testing.assert_allclose(values(w.grad), 1.0)
+
     def test_functional_derivatives_inside_forward(self, xp):
         """They differentiate at the level where forward runs: under another one they would silently be zeros."""
         class Slopes(Function):

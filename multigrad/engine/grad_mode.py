@@ -27,7 +27,7 @@ level.state.append(_base)
 
 
 class Several(level.Switch):
-    """Grad modes of several levels as one: what they all are is what the first one is."""
+    """Grad modes of several levels, which users switch as one. It is on where the first one is."""
 
     __slots__ = ("modes",)
 
@@ -35,11 +35,29 @@ class Several(level.Switch):
         self.modes = modes
 
     def get(self) -> Any:
-        return self.modes[0].get()
+        return Values(mode.get() for mode in self.modes)
 
-    def set(self, on: bool | None) -> None:
-        for mode in self.modes:
-            mode.set(on)
+    def set(self, on: Any) -> None:
+        values = on if type(on) is Values else (on,) * len(self.modes)
+        for mode, value in zip(self.modes, values, strict=True):
+            switch(mode, value)
+
+
+class Values(tuple[Any, ...]):
+    """The values of several modes, to be restored one by one."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return bool(self[0])
+
+
+def joined(mode: Mode) -> Mode:
+    """What users switch where arrays of the level of `mode` are theirs to compute with: that level, and the innermost one."""
+    innermost = _variable()
+    if innermost is mode or (type(innermost) is Several and mode in innermost.modes):
+        return innermost
+    return Several(mode, innermost)
 
 
 def _variable() -> Mode:

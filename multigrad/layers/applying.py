@@ -102,9 +102,9 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
     """Call forward, with recording off at the level of `top`, which is where the user looks for it."""
     n = len(flat) - len(names)
     mode = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base
-    innermost = grad_mode._variable()
-    if not (innermost is mode or (isinstance(innermost, grad_mode.Several) and mode in innermost.modes)):  # or enable_grad there would do nothing
-        return Guest("forward", grad_mode.Several(mode, innermost)).call(lambda: _run_forward(cls, ctx, flat, names, top))
+    innermost = grad_mode.joined(mode)
+    if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
+        return Guest("forward", innermost).call(lambda: _run_forward(cls, ctx, flat, names, top))
     forward = ctx._forward
     off = None if forward is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
     before = undo()
