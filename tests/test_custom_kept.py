@@ -353,6 +353,30 @@ class TestWhatForwardComputed:
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.grad(xp.sum(g), t)
 
+    def test_gradients_that_leaves_have_inside_forward(self, xp):
+        """As those that `autograd.grad` returns."""
+        class Slope(Function):
+            @staticmethod
+            def forward(ctx, x):
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    xp.sum(xp.sin(inner)).backward()
+                ctx.save_for_backward(x, inner.grad)
+                return xp.sum(xp.sin(x))
+
+            @staticmethod
+            def backward(ctx, g):
+                x, slope = ctx.saved_tensors
+                return g * slope * (1.0 + 0.0 * x)
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(Slope.apply(t), t, create_graph=True)
+        np.testing.assert_allclose(values(g), np.cos(X))
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(xp.sum(g), t)
+        with pytest.raises(RuntimeError, match=REACHED):
+            func.jacrev(func.grad(Slope.apply))(raw(xp, X))
+
     def test_gradients_inside_forward_at_every_level(self, xp):
         """enable_grad in forward is about the arrays that forward gets, whichever transformation runs."""
         class Slope(Function):

@@ -75,7 +75,7 @@ class Tensor(Leaving):
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
         self._look()
         if self._elem.host.mutable and not isinstance(self._array, self._elem.host.fixed):
-            t = wrap_at(self, self._array)
+            t = wrap(self._array)  # of no transformation, whose values could not be written into this memory
             return t if self._node is None else mark(t)
         return alias(self) if type(self) is LayeredTensor else Data._of(self)
 
