@@ -85,7 +85,7 @@ class TestMaking:
             mg.Tensor([1.0])
 
     def test_unknown_backend(self):
-        with pytest.raises(BackendError, match="unknown backend 'nonesuch'. Known: .*numpy"):
+        with pytest.raises(BackendError, match="unknown backend 'nonesuch'. Known backends: .*numpy"):
             mg.asarray([1.0], backend="nonesuch")
         with pytest.raises(BackendError, match="unknown backend 'nonesuch'"):
             mg.use_backend("nonesuch")
