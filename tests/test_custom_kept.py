@@ -148,7 +148,46 @@ def from_setup(xp):
     return LogSumExp.apply
 
 
-WAYS = pytest.mark.parametrize("way", [saved, attribute, nested_attribute, detached, written, under_no_grad, by_another_function, from_setup])
+def by_grad(xp):
+    def keep(ctx, x, p):
+        ctx.p = func.grad(lambda x: xp.log(xp.sum(xp.exp(x))))(x)
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def by_a_tangent(xp):
+    def keep(ctx, x, p):
+        ctx.p = func.jvp(lambda p: p, (xp.ones_like(p),), (p,))[1]
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def by_functional(xp):
+    def keep(ctx, x, p):
+        ctx.p = mg.autograd.functional.vjp(lambda v: v * p, xp.ones_like(x), xp.ones_like(x))[1]
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+def copied(xp):
+    """Kept is what `tensor` makes of it."""
+    def keep(ctx, x, p):
+        ctx.save_for_backward(mg.tensor(p))
+        ctx.save_for_forward(mg.tensor(p))
+
+    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
+
+
+def made_data(xp):
+    def keep(ctx, x, p):
+        ctx.p = xp.zeros_like(p)
+        ctx.p.data = p
+
+    return logsumexp(xp, keep, lambda ctx: ctx.p)
+
+
+WAYS = pytest.mark.parametrize("way", [saved, attribute, nested_attribute, detached, written, under_no_grad, by_another_function, from_setup,
+                                       by_grad, by_a_tangent, by_functional, copied, made_data])
 
 
 def ones(x):
@@ -313,6 +352,156 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(w.grad), 2 * X)
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.grad(xp.sum(g), t)
+
+    def test_gradients_that_leaves_have_inside_forward(self, xp):
+        """As those that `autograd.grad` returns."""
+        class Slope(Function):
+            @staticmethod
+            def forward(ctx, x):
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    xp.sum(xp.sin(inner)).backward()
+                ctx.save_for_backward(x, inner.grad)
+                return xp.sum(xp.sin(x))
+
+            @staticmethod
+            def backward(ctx, g):
+                x, slope = ctx.saved_tensors
+                return g * slope * (1.0 + 0.0 * x)
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(Slope.apply(t), t, create_graph=True)
+        np.testing.assert_allclose(values(g), np.cos(X))
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(xp.sum(g), t)
+        with pytest.raises(RuntimeError, match=REACHED):
+            func.jacrev(func.grad(Slope.apply))(raw(xp, X))
+
+    def test_gradients_inside_forward_at_every_level(self, xp):
+        """enable_grad in forward is about the arrays that forward gets, whichever transformation runs."""
+        class Slope(Function):
+            @staticmethod
+            def forward(ctx, x):
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    (g,) = mg.autograd.grad(xp.sum(xp.sin(inner)), inner)
+                ctx.save_for_backward(x)
+                ctx.save_for_forward(x)
+                return g
+
+            @staticmethod
+            def backward(ctx, g):
+                return -g * xp.sin(ctx.saved_tensors[0])
+
+            @staticmethod
+            def jvp(ctx, t):
+                return -t * xp.sin(ctx.saved_tensors[0])
+
+        def f(x):
+            return xp.sum(Slope.apply(x))
+
+        x = raw(xp, X)
+        y, t = func.jvp(f, (x,), (xp.ones_like(x),))
+        np.testing.assert_allclose(values(y), np.cos(X).sum())
+        np.testing.assert_allclose(values(t), -np.sin(X).sum())
+        np.testing.assert_allclose(values(func.jacrev(func.grad(f))(x)), -np.diag(np.cos(X)))
+        np.testing.assert_allclose(values(func.jacfwd(func.grad(f))(x)), -np.diag(np.cos(X)))
+        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(x, requires_grad=True))), -np.sin(X))
+
+    def test_gradients_inside_backward_at_every_level(self, xp):
+        """The modes there are about the arrays that backward gets, whichever transformation runs."""
+        class Pulled(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return xp.sin(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                with mg.enable_grad():
+                    inner = x.detach().requires_grad_()
+                    (found,) = mg.autograd.grad(xp.sin(inner), inner, g)
+                return (found + mg.autograd.functional.vjp(xp.sin, x, g)[1]) / 2.0
+
+        def f(x):
+            return xp.sum(Pulled.apply(x) ** 2)
+
+        x = raw(xp, X)
+        w = xp.asarray(x, requires_grad=True)
+        slope = np.sin(2 * X)
+        np.testing.assert_allclose(values(func.grad(f)(x)), slope)
+        np.testing.assert_allclose(values(func.grad(f)(w)), slope)
+        np.testing.assert_allclose(values(func.jacrev(Pulled.apply)(x)), np.diag(np.cos(X)))
+        w = xp.asarray(x, requires_grad=True)
+        f(w).backward()
+        np.testing.assert_allclose(values(w.grad), slope)
+
+    def test_the_mode_of_captured_arrays_comes_back(self, xp):
+        """After enable_grad in a backward under a transformation, what is recorded outside of it is recorded as before."""
+        w = xp.asarray(raw(xp, V), requires_grad=True)
+
+        class Weighted(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * w
+
+            @staticmethod
+            def backward(ctx, g):
+                with mg.enable_grad():
+                    pass
+                return g * w
+
+        g = func.grad(lambda x: xp.sum(Weighted.apply(x)))(raw(xp, X))
+        assert g.requires_grad
+        xp.sum(g).backward()
+        np.testing.assert_allclose(values(w.grad), 1.0)
+
+    def test_functional_derivatives_inside_forward(self, xp):
+        """They differentiate at the level where forward runs: under another one they would silently be zeros."""
+        class Slopes(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return mg.autograd.functional.vjp(xp.sin, x, xp.ones_like(x))[1]
+
+            @staticmethod
+            def backward(ctx, g):
+                return -g * xp.sin(ctx.saved_tensors[0])
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t
+
+        x = raw(xp, X)
+        np.testing.assert_allclose(values(func.jvp(Slopes.apply, (x,), (x,))[0]), np.cos(X))
+        y, g = func.value_and_grad(lambda x: xp.sum(Slopes.apply(x)))(xp.asarray(x, requires_grad=True))
+        np.testing.assert_allclose([*values(g), values(y)], [*-np.sin(X), np.cos(X).sum()])
+
+    def test_what_forward_recorded_is_differentiated_later(self, xp):
+        """A backward that pulls through what forward recorded takes no second derivative: what forward computed before is a constant to it."""
+        w = xp.asarray(raw(xp, V), requires_grad=True)
+
+        class Replayed(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                with mg.enable_grad():
+                    ctx.inner = x.detach().requires_grad_()
+                    ctx.out = ctx.inner * y * w
+                return xp.sum(ctx.out.detach())
+
+            @staticmethod
+            def backward(ctx, g):
+                ctx.out.backward(xp.ones_like(ctx.out))
+                return g * ctx.inner.grad
+
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        Replayed.apply(t).backward()
+        np.testing.assert_allclose(values(t.grad), 2 * X * V)
+        np.testing.assert_allclose(values(w.grad), 2 * X * X)
 
     def test_who_watches_does_not_matter(self, xp):
         f = saved(xp)

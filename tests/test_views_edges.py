@@ -47,6 +47,19 @@ class TestDetached:
         check(x, [12, 13, 3])
         check(d, [12, 13])
 
+    def test_a_value_of_a_transformation_is_no_data(self, xp: Any) -> None:
+        """The memory could not hold it, so the Tensor would not see the write."""
+        if not hasattr(const(xp).array, "__setitem__") or "jax" in xp.__name__:
+            pytest.skip("no memory that can be written")
+        def f(x: Any, plain: bool) -> Any:
+            z = xp.zeros(3)
+            z.data[...] = xp.ones(3).array if plain else x
+            return xp.sum(z * x)
+
+        check(mg.func.grad(f)(const(xp).array, True), np.ones(3))
+        with pytest.raises(GradientError, match="a value of a running transformation cannot be written into an array from outside of it"):
+            mg.func.grad(f)(const(xp).array, False)
+
     def test_of_a_scalar_of_the_library(self, xp: Any) -> None:
         s = xp.sum(const(xp))
         d = xp.reshape(s, (1,)).detach()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from ..engine.backward import strip
+from ..engine.computed import mark
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import enable_grad
 from ..engine.gradients import NOT_SCALAR, grad
@@ -103,7 +104,12 @@ def _unpack(x: tuple[T, ...], several: bool) -> T | tuple[T, ...]:
 
 
 def _finish(x: Tensors, create_graph: bool) -> Tensors:
-    return x if create_graph else tuple(alias(t) for t in x)
+    return x if create_graph else tuple(_alone(t) for t in x)
+
+
+def _alone(t: Tensor) -> Tensor:
+    """The same without a history. Inside the forward of a Function it stays known that forward has computed it."""
+    return alias(t) if t._node is None else mark(alias(t))
 
 
 def _zeros(like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False) -> Tensor:
@@ -345,7 +351,7 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
             xp = host.bound
             part = columns if len(inputs) == 1 else columns[start:start + n, ...]
             block = owned([strip(xp.reshape(xp.moveaxis(part, 0, -1), shape))], None)
-        found.append(alias(block if isinstance(block, Tensor) else wrap_new(block)))
+        found.append(_alone(block if isinstance(block, Tensor) else wrap_new(block)))
         start += n
     return tuple(found)
 

@@ -25,6 +25,7 @@ class Pass:
     """One backward pass: what it keeps, where it stops, what it returns.
 
     like     one of the outputs: a Tensor of the level whose graph is differentiated
+    roots    where it starts, with the gradients there; set when it does
     keep     whether saved values stay for another pass
     create   whether the pass itself is recorded
     raw      whether every value of the pass is a raw array
@@ -37,10 +38,11 @@ class Pass:
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
-    __slots__ = ("create", "found", "groups", "into", "keep", "like", "needed", "raw", "reached", "targets", "through")
+    __slots__ = ("create", "found", "groups", "into", "keep", "like", "needed", "raw", "reached", "roots", "targets", "through")
     found: Any
     groups: dict[Any, Any]
     reached: set[Node]
+    roots: Sequence[tuple[Node, Any]]
 
     def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False) -> None:
         self.like = like
@@ -224,7 +226,7 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
     if kind is Computed:
-        node.reached()  # type: ignore[attr-defined]
+        node.reached(p.roots)  # type: ignore[attr-defined]
         return STOP
     e = getattr(node, "extra", None)
     if isinstance(node, MultiNode):
@@ -400,6 +402,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 def _run_in_mode(variable: grad_mode.Mode, roots: list[tuple[Node, Any]], p: Pass) -> None:
     grad_mode.switch(variable, p.create)
+    p.roots = roots
     current.set(p)
     (run_in_order if watched else run)(roots, p)
 

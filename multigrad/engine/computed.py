@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
 from .graph import Node, tick
@@ -26,11 +26,12 @@ class Computed(Node):
     """What stands for the history of the arrays that the forward of a Function computes of its inputs, as long as forward runs.
 
     forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None.
-    A pass that runs inside of forward (with enable_grad) ends there; one that gets there later raises.
+    A pass over what forward itself records of them (with enable_grad) ends there; one over what is recorded later raises.
 
     owner   the name of the Function
     moving  per argument of `apply` whether a derivative may be asked for; empty where those that are have a history
     known   once it has run, what it has computed that is alive, by its id
+    over    when it had run, 0 before
     """
 
     __slots__ = ("known", "marked", "moving", "outer", "over", "owner")
@@ -42,7 +43,7 @@ class Computed(Node):
         self.owner = owner
         self.moving = moving
         self.next = parents
-        self.over = False
+        self.over = 0
         self.marked: list[weakref.ref[Tensor]] = []
         self.known: dict[int, weakref.ref[Tensor]] = {}
         self.outer = following.get()
@@ -54,16 +55,16 @@ class Computed(Node):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return ()
 
-    def reached(self) -> None:
-        """A pass has arrived here."""
-        if self.over:
+    def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
+        """A pass from these roots has arrived here. Below roots that are older than the end of forward there is no second derivative of it."""
+        if self.over and any(root.seq > self.over for root, _ in roots):
             raise GradientError(TWICE.format(self.owner))
 
     def release(self) -> None:
         """Make constants of all that was marked. What a forward around this one has to know stays marked for that."""
         outer = self.outer
         known = self.known = {}
-        self.over = True
+        self.over = tick()
         for at in self.marked:
             t = at()
             if t is not None and t._node is self:

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import BackendError
 from ..registry import OPS, linear
 from . import profiling
+from .computed import mark
 from .dispatch import general, is_array
 from .element import SCALARS, Host, host_named, host_of, named_dtype
 from .level import Layer
@@ -74,7 +75,9 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | N
         data._check()
         data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
     t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
-    t = wrap_new(t.detach()._array) if t._node is not None or t._born is not None else t
+    if t._node is not None or t._born is not None:
+        found = wrap_new(t.detach()._array)
+        t = found if t._node is None else mark(found)
     return t.requires_grad_() if requires_grad else t
 
 

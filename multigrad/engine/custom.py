@@ -26,7 +26,7 @@ from .grad_mode import Mode
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
-from .level import Layer, Run
+from .level import Guest, Layer, Run
 from .rules import Pullback, conform_gradient
 from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
@@ -384,11 +384,14 @@ class BackwardCFunction(FunctionCtx):
         like = p.like
         given = [self._given(i, x, like) for i, x in enumerate(g)]
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
+        mode = mode_in_backward(self._run, self._level)
+        innermost = grad_mode.joined(mode)
+        called = self._called if innermost is grad_mode._variable() else partial(Guest("backward", innermost).call, self._called)
         if p.create or (self._run is None and not grad_mode.recording()):
-            found = self._called(given)
+            found = called(given)
         else:
-            with grad_mode.switched_off(mode_in_backward(self._run, self._level)):
-                found = self._called(given)
+            with grad_mode.switched_off(mode):
+                found = called(given)
         results = found if isinstance(found, tuple) else (found,)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):

@@ -26,6 +26,40 @@ Mode = ContextVar[bool | None] | level.Switch
 level.state.append(_base)
 
 
+class Several(level.Switch):
+    """Grad modes of several levels, which users switch as one. It is on where the first one is."""
+
+    __slots__ = ("modes",)
+
+    def __init__(self, *modes: Mode) -> None:
+        self.modes = modes
+
+    def get(self) -> Any:
+        return Values(mode.get() for mode in self.modes)
+
+    def set(self, on: Any) -> None:
+        values = on if type(on) is Values else (on,) * len(self.modes)
+        for mode, value in zip(self.modes, values, strict=True):
+            switch(mode, value)
+
+
+class Values(tuple[Any, ...]):
+    """The values of several modes, to be restored one by one."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return bool(self[0])
+
+
+def joined(mode: Mode) -> Mode:
+    """What users switch where arrays of the level of `mode` are theirs to compute with: that level, and the innermost one."""
+    innermost = _variable()
+    if innermost is mode or (type(innermost) is Several and mode in innermost.modes):
+        return innermost
+    return Several(mode, innermost)
+
+
 def _variable() -> Mode:
     run = level.running()
     return _base if run is None else run.grad_mode

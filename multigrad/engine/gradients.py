@@ -10,11 +10,12 @@ from ..errors import GradientError
 from . import level
 from . import tensor as _tensor
 from .backward import Pass, run_pass, strip
-from .computed import mark
+from .computed import following, mark
 from .dispatch import is_array
 from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .ownership import owned
+from .reach import reach
 from .tensor import LayeredTensor, Tensor, element_of, wrap_at
 
 
@@ -140,7 +141,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if retain_variables is not None:
         retain_graph = _renamed("retain_variables", retain_variables, "retain_graph", retain_graph)
     if type(tensors) is Tensor and grad_tensors is None and inputs is None and not create_graph and tensors._node is not None:
-        run_pass([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
+        _accumulated([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
         return
     wanted = _inputs(inputs, "backward")
     outputs = _sequence(tensors)
@@ -161,14 +162,24 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
     if wanted is None:
         _refuse_outer(roots, top)
-        run_pass(roots, p)
+        _accumulated(roots, p)
         return
     for t in wanted:
         if isinstance(t, Tensor):
             t.retain_grad()
     p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
     p.into = True
+    _accumulated(roots, p)
+
+
+def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
+    """Run a pass that accumulates. Inside the forward of a Function, note that it has computed the gradients that the leaves have now."""
     run_pass(roots, p)
+    if following.get() is not None:
+        for node in reach(roots, p)[0]:
+            grad = node.cell.grad if type(node) is AccumulateGrad else None
+            if grad is not None and grad._node is None:
+                mark(grad)
 
 
 def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from ..backends.kernels import SOLE_OWNER
+from .computed import mark
 from .graph import AccumulateGrad
 from .level import Layer
 from .tensor import Tensor, element_of, wrap_at
@@ -44,7 +45,8 @@ def _owned_tensor(values: list[Any]) -> Any:
     inner = [t._array]
     if sole:
         t._array = None
-    return wrap_at(t, owned(inner, t))
+    found = wrap_at(t, owned(inner, t))
+    return found if t._node is None else mark(found)
 
 
 def _owned_layer(values: list[Any]) -> Any:

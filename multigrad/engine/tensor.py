@@ -75,7 +75,7 @@ class Tensor(Leaving):
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
         self._look()
         if self._elem.host.mutable and not isinstance(self._array, self._elem.host.fixed):
-            t = wrap_at(self, self._array)
+            t = wrap(self._array)  # of no transformation, whose values could not be written into this memory
             return t if self._node is None else mark(t)
         return alias(self) if type(self) is LayeredTensor else Data._of(self)
 
@@ -92,6 +92,8 @@ class Tensor(Leaving):
             self._how = None  # type: ignore[misc]
             self._born = len(self._cell)  # type: ignore[misc]
         self._array = array
+        if self._node is None and isinstance(value, Tensor) and value._node is not None:
+            mark(self)
 
     @property
     def _version(self) -> int:

@@ -17,7 +17,7 @@ from ..engine.custom import BackwardCFunction
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.kept import replaced
-from ..engine.level import Layer, Run, settle, undo
+from ..engine.level import Guest, Layer, Run, settle, undo
 from ..engine.tensor import LayeredTensor, Tensor, View, wrap, wrap_at
 from ..errors import GradientError
 from .batched import Batched
@@ -99,9 +99,12 @@ def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...], needs:
 
 
 def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
-    """Call forward, with recording off at the level of `top` and where the user looks for it."""
+    """Call forward, with recording off at the level of `top`, which is where the user looks for it."""
     n = len(flat) - len(names)
-    mode, innermost = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base, grad_mode._variable()
+    mode = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base
+    innermost = grad_mode.joined(mode)
+    if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
+        return Guest("forward", innermost).call(lambda: _run_forward(cls, ctx, flat, names, top))
     forward = ctx._forward
     off = None if forward is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
     before = undo()
@@ -112,7 +115,6 @@ def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: t
                 forward.next = ctx._next
                 _mark_inputs(forward, flat)
         innermost.set(off)
-        mode.set(off)
         if not cls._separate():
             return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
         output = cls.forward(*flat[:n], **dict(zip(names, flat[n:], strict=True)))
