@@ -32,7 +32,8 @@ class Pass:
     needed   the nodes on the way to a target; None: all
     through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
     into     whether leaves among the targets accumulate
-    reached  the nodes that run, and `groups` the state of hooks on several Tensors; set where the order is asked for (run_in_order)
+    reached  the nodes that run; set where the order is asked for (run_in_order), as is the next
+    groups   the state of hooks on several Tensors
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
