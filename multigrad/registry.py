@@ -363,6 +363,11 @@ def signature_text(op: Op) -> str:
     return op.name + str(op.signature.replace(parameters=parameters))
 
 
+def call_form(op: Op) -> list[tuple[Any, ...]]:
+    """What two signatures have in common that take the same calls in the same way; the names of positional-only parameters are free."""
+    return [(p.kind, op.roles[p.name], p.default, "" if p.kind is p.POSITIONAL_ONLY else p.name) for p in op.signature.parameters.values()]
+
+
 class _Verbatim:
     """An annotation that prints as the word itself."""
 

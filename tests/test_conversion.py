@@ -97,6 +97,15 @@ class Namespace(SimpleNamespace):
         return found if isinstance(found, type) or name in ("isdtype", "finfo", "iinfo", "result_type", "can_cast") else _function(name)
 
 
+class WithoutDLPack(Namespace):
+    """The same without the function from_dlpack."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "from_dlpack":
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+
 @pytest.fixture
 def closed() -> Iterator[str]:
     """The backend of a library with neither `__array__` nor DLPack."""
@@ -135,6 +144,14 @@ class TestToAndFromNumpy:
         back = mg.asarray(VALUES[name], backend=closed)
         assert type(back.array) is Closed
         same(back.array.value, VALUES[name])
+
+    @pytest.mark.parametrize("name", VALUES)
+    def test_to_a_library_without_the_function_from_dlpack(self, name: str) -> None:
+        for backend in _registered("bare", WithoutDLPack(), Closed):
+            same(mg.asarray(VALUES[name], backend=backend).array.value, VALUES[name])
+            t = mg.asarray(VALUES[name]).to_backend(backend)
+            same(t.array.value, VALUES[name])
+            same(t.to_backend("numpy").array, VALUES[name])
 
     @pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
     @pytest.mark.parametrize("name", VALUES)

@@ -231,6 +231,26 @@ def test_a_negative_number_of_differences(xp: Any) -> None:
             xp.diff(x, n=-1)
 
 
+@pytest.mark.parametrize("axis", [2, 5, -3])
+def test_diff_refuses_an_axis_that_there_is_not(xp, axis):
+    x = xp.asarray(np.ones((2, 3)))
+    with pytest.raises(IndexError, match=rf"diff: axis {axis} is out of bounds for an array with 2 axes"):
+        xp.diff(x, axis=axis)
+    with pytest.raises(IndexError, match=rf"diff: axis {axis} is out of bounds"):
+        mg.func.vmap(lambda t: xp.diff(t, axis=axis))(xp.ones((4, 2, 3)))
+    with pytest.raises(IndexError, match="diff: axis -1 is out of bounds for an array with 0 axes"):
+        xp.diff(xp.asarray(1.0))
+
+
+def test_more_differences_than_elements_are_none(xp):
+    x = xp.asarray(np.ones((2, 3)), requires_grad=True)
+    for n, axis, shape in ((3, 1, (2, 0)), (9, 1, (2, 0)), (2, 0, (0, 3)), (5, 0, (0, 3))):
+        y = xp.diff(x, n=n, axis=axis)
+        assert y.shape == shape
+        (g,) = mg.autograd.grad(xp.sum(y), x)
+        np.testing.assert_array_equal(values(g), np.zeros((2, 3)))
+
+
 # What each rule keeps: sums nothing but shapes, so what was summed may be modified afterwards.
 KEEPS = {
     "cumulative_prod": {"x"}, "cumulative_sum": set(), "max": {"x"}, "mean": set(), "min": {"x"}, "prod": {"x"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,36 @@ class TestUnusedOutputs:
         x = xp.asarray(X, requires_grad=True)
         (g,) = mg.autograd.grad(xp.sum(xp.t.parts(x).cubes), x)
         np.testing.assert_allclose(values(g), 30 * X**2)
+
+    @pytest.mark.parametrize("output", (0, 1))
+    @pytest.mark.parametrize("create_graph", (False, True))
+    def test_with_hooks_on_saved_arrays(self, xp, output, create_graph):
+        declare_parts()
+        x = xp.asarray(X, requires_grad=True)
+        expected = (3 * X**2, np.ones_like(X))[output]
+        with mg.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+            loss = xp.sum(xp.t.parts(x)[output])
+        (g,) = mg.autograd.grad(loss, x, create_graph=create_graph)
+        np.testing.assert_allclose(values(g), expected)
+
+    @pytest.mark.parametrize("output", (0, 1))
+    def test_in_a_checkpoint(self, xp, output):
+        declare_parts()
+        x = xp.asarray(X, requires_grad=True)
+        expected = (3 * X**2, np.ones_like(X))[output]
+        f = mg.func.checkpoint(lambda t: xp.sum(xp.t.parts(t)[output]))
+        np.testing.assert_allclose(values(mg.func.grad(f)(x.detach())), expected)
+        f(x).backward()
+        np.testing.assert_allclose(values(x.grad), expected)
+
+    def test_a_named_tuple_among_what_is_saved_keeps_its_names(self, xp):
+        scales = namedtuple("scales", "first second")
+        define("t.scaled(x, /, by)", forward=lambda xp, x, by: x * x * by.first, x=lambda xp, g, x, by: 2 * x * g * by.first)
+        x = xp.asarray(X, requires_grad=True)
+        with mg.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+            loss = xp.sum(xp.t.scaled(x, scales(3.0, 5.0)))
+        loss.backward()
+        np.testing.assert_allclose(values(x.grad), 6 * X)
 
 
 class TestArgumentsThatDoNotMove:

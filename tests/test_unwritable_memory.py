@@ -100,6 +100,17 @@ class TestReadOnly:
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
             t += 1.0
 
+    def test_a_gradient_that_the_user_set(self) -> None:
+        for array, expected in ((np.frombuffer(np.ones(3).tobytes()), "adding to .grad: the memory of this Tensor is read-only"),
+                                (np.broadcast_to(np.ones(1), (3,)), "adding to .grad: .* more than one element")):
+            x = mg.asarray(np.ones(3), requires_grad=True)
+            x.grad = mg.asarray(array)
+            with pytest.raises(RuntimeError, match=expected):
+                (2 * x).sum().backward()
+            x.grad = x.grad.clone()
+            (2 * x).sum().backward()
+            np.testing.assert_array_equal(x.grad.array, [3.0, 3.0, 3.0])
+
 
 class Fixed:
     """An array without assignment: of a library whose arrays are immutable."""

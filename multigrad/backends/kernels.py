@@ -185,7 +185,8 @@ def from_numpy(xp: Any, x: Any) -> Any:
     The default tries DLPack, then `asarray`, then a list of up to 10,000 elements.
     """
     reasons = []
-    for way in (xp.from_dlpack, xp.asarray, lambda x: _from_list(xp, x)):
+    ways: tuple[Callable[[Any], Any], ...] = (lambda x: xp.from_dlpack(x), lambda x: xp.asarray(x), lambda x: _from_list(xp, x))  # it may lack some
+    for way in ways:
         try:
             found = way(x)
             if tuple(found.shape) == x.shape:

@@ -72,7 +72,12 @@ def _add_in_place(before: Tensor, g: Any) -> None:
         return
     host = before._elem.host
     total = before._array
-    total += g
+    try:
+        total += g
+    except ValueError as error:  # the user's own array, which .grad was set to
+        from .views import unwritable
+
+        raise unwritable(before, "adding to .grad", error) from error
     before._array = total if host.mutable else host.own(host.xp, total, before._array)
     before._cell.append(tick())
     last_write[0] = before._cell[-1]

@@ -26,7 +26,9 @@ from .tensor import How, LayeredTensor, Tensor, View, checked, wrap, wrap_new
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
     """Run `op` on any mixture of raw arrays, Python scalars and layers. A function held from before an override runs the new one."""
-    op = registry.OPS.get(op.name, op)
+    held, op = op, registry.OPS.get(op.name, op)
+    if held is not op:
+        _check_form(held, op)
     top = _highest(op, values)
     if top is None:
         return wrap_result(op, run_raw(op, values))
@@ -36,6 +38,13 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
             return wrap(found)
         return _named(op, found)
     return type(top)._apply(op, values, top)
+
+
+def _check_form(held: Op, op: Op) -> None:
+    """A function that is held from before gives its arguments, and its defaults, in the order of its own signature."""
+    if registry.call_form(held) != registry.call_form(op):
+        raise TypeError(f"{op.name}: this function is from before the operation was declared anew. It takes {held.signature}; now it is "
+                        f"{registry.signature_text(op)}. Get the function from its namespace again.")
 
 
 def _named(op: Op, result: Any) -> Any:

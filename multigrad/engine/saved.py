@@ -131,13 +131,13 @@ class Packed:
 
 
 def _opened(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # those of other types hold nothing that was packed, and stay what they are
         return tuple(_opened(v) for v in value)
     return value.unpack() if isinstance(value, Packed) else value
 
 
 def _closed(value: Any, before: Any) -> Any:
-    if isinstance(before, tuple):
+    if type(before) is tuple:
         return tuple(_closed(v, b) for v, b in zip(value, before, strict=True))
     return before.again(value) if isinstance(before, Packed) else value
 

@@ -179,7 +179,7 @@ def write(t: Any, value: Any, name: str) -> None:
         except ValueError as error:
             root, part = memory(t)
             if root is t or not part:
-                raise _unwritable(t, name, error) from error
+                raise unwritable(t, name, error) from error
         else:
             return
     with _replacing:
@@ -214,10 +214,10 @@ def _write_all(root: Any, value: Any, name: str) -> None:
     try:
         root._array = host.write(host.xp, root._array, value)
     except ValueError as error:
-        raise _unwritable(root, name, error) from error
+        raise unwritable(root, name, error) from error
 
 
-def _unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
+def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
     """Why the library refuses to write to the array of `t`: one element stands at many places of it, or its memory is read-only."""
     strides = getattr(t._array, "strides", None) or ()
     if any(step == 0 and n > 1 for step, n in zip(strides, t.shape, strict=False)):

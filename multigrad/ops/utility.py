@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from ..registry import composite, nondifferentiable
@@ -19,8 +20,11 @@ def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
     parts = [a for a in (prepend, x, append) if a is not None]
     if len(parts) > 1:
         x = xp.concat(parts, axis=axis)
-    before = (slice(None),) * (axis % len(x.shape))
-    for _ in range(n):
+    axis, ndim = index(axis), len(x.shape)
+    if not -ndim <= axis < ndim:
+        raise IndexError(f"diff: axis {axis} is out of bounds for an array with {ndim} axes.")
+    before = (slice(None),) * (axis % ndim)
+    for _ in range(min(n, x.shape[axis])):  # of more differences than elements nothing is left
         x = x[(*before, slice(1, None), ...)] - x[(*before, slice(0, -1), ...)]
     return x
 
