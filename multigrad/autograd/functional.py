@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from ..engine.backward import strip
 from ..engine.computed import mark
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import enable_grad
 from ..engine.gradients import NOT_SCALAR, grad
 from ..engine.level import Layer, Run, innermost
 from ..engine.ownership import owned
-from ..engine.tensor import Tensor, alias, element_of, wrap_at, wrap_new
+from ..engine.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched_pass import batch, examples
 from ..layers.dual import Dual, check_tangent, taken_apart

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ..engine.backward import strip
 from ..engine.element import host_of
 from ..engine.level import Layer
 from ..engine.profiling import FORWARD, Call
-from ..engine.tensor import element_of, wrap
+from ..engine.tensor import element_of, strip, wrap
 from ..layers.batched import Batched
 from ..registry import Op, per_operation
 from . import profiler_flops

@@ -18,7 +18,7 @@ from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, che
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import Layer, outside, running, settle, state, undo
 from .reach import reach, survey
-from .tensor import LayeredTensor, Tensor, element_of, wrap, wrap_at
+from .tensor import LayeredTensor, Tensor, element_of, strip, wrap, wrap_at
 
 
 class Pass:
@@ -342,11 +342,6 @@ def _any_layer(values: Any) -> bool:
 
 def _constant(x: Any) -> Any:
     return x if isinstance(x, Layer) else wrap(x)
-
-
-def strip(x: Any) -> Any:
-    """A base-level Tensor without a history is its raw array."""
-    return x._array if isinstance(x, Tensor) and x._level == 1 and x._node is None else x
 
 
 def _lift(node: Node, value: Any, source: Any, p: Pass) -> Any:

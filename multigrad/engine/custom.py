@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import GradientError
 from . import grad_mode, instruments
-from .backward import Pass, current, strip
+from .backward import Pass, current
 from .computed import TWICE, Computed
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
@@ -28,7 +28,7 @@ from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 from .level import Guest, Layer, Run
 from .rules import Pullback, conform_gradient
-from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, wrap, wrap_at, wrap_new
+from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
 
 

@@ -21,7 +21,7 @@ from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_
 from .graph import MultiNode, Node, tick
 from .level import Layer, innermost
 from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
-from .tensor import How, LayeredTensor, Tensor, View, checked, wrap, wrap_new
+from .tensor import How, LayeredTensor, Tensor, View, checked, strip, wrap, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -156,7 +156,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
             pure = pure and role != "arrays"
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
-            x = tuple(value) if isinstance(value, list) else bare(value)  # a list may be changed by its owner
+            x = tuple(value) if isinstance(value, list) else strip(value)  # a list may be changed by its owner
             edges.append(None)
             cells.append(value._cell if isinstance(value, Layer) else None)  # a constant of a lower level may be written, too
             if isinstance(value, Layer):  # an indexing key, too
@@ -193,17 +193,7 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
         if x._born is not None:
             x._check()
         return x._array, x._node, x._cell
-    return bare(x), None, x._cell if isinstance(x, Layer) else None
-
-
-def bare(x: Any) -> Any:
-    """A constant of the base level is its raw array to a level above it: as a Tensor it would make all that is computed with it layered."""
-    if isinstance(x, Tensor) and x._level == 1:
-        if x._born is not None:
-            x._check()
-        if x._node is None:
-            return x._array
-    return x
+    return strip(x), None, x._cell if isinstance(x, Layer) else None
 
 
 def accepts(x: Any) -> bool:

@@ -9,14 +9,14 @@ from typing import Any
 from ..errors import GradientError
 from . import level
 from . import tensor as _tensor
-from .backward import Pass, run_pass, strip
+from .backward import Pass, run_pass
 from .computed import following, mark
 from .dispatch import is_array
 from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .ownership import owned
 from .reach import reach
-from .tensor import LayeredTensor, Tensor, element_of, wrap_at
+from .tensor import LayeredTensor, Tensor, element_of, strip, wrap_at
 
 
 def _sequence(x: Any) -> list[Any]:

@@ -429,6 +429,16 @@ def peeled(x: Any, level: int) -> Any:
     return x
 
 
+def strip(x: Any) -> Any:
+    """A constant Tensor of the base level as its raw array: with the Tensor, all that is computed one level further out would be layered."""
+    if isinstance(x, Tensor) and x._level == 1:
+        if x._born is not None:
+            x._check()
+        if x._node is None:
+            return x._array
+    return x
+
+
 def element_of(x: Any) -> Element:
     """The Element of an array or a layer. Raises TypeError for anything else."""
     if isinstance(x, Layer):

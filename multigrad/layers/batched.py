@@ -14,15 +14,14 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
-from ..engine.backward import strip
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import bare, carried_out, is_array, plain_scalars, resolve_composite, run_raw
+from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_composite, run_raw
 from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, stopped, wrap
+from ..engine.tensor import element_of, stopped, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch, per_operation
 from .immutable import Immutable, tie
@@ -199,7 +198,7 @@ def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
             simple = simple and not isinstance(x, Layer)
             n = len(x.shape) - 1
         else:
-            x = inner[i] = bare(x)
+            x = inner[i] = strip(x)
             simple = simple and not isinstance(x, Layer)
             n = len(x.shape)
         if n > ndim:
@@ -246,12 +245,12 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
     for (name, role), value in zip(op.roles.items(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
             batched[name] = tuple(_is_own(v, top) for v in value)
-            value = tuple(v._array if own else bare(v) for v, own in zip(value, batched[name], strict=True))
+            value = tuple(v._array if own else strip(v) for v, own in zip(value, batched[name], strict=True))
             layered = layered or any(isinstance(v, Layer) for v in value)
             foreign = True
         elif isinstance(value, Layer):
             own = batched[name] = _is_own(value, top)
-            value = value._array if own else bare(value)
+            value = value._array if own else strip(value)
             layered = layered or isinstance(value, Layer)
         else:
             batched[name] = False

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine import grad_mode
-from ..engine.backward import strip
 from ..engine.computed import Computed
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.kept import computed_in, movers, refusing, replaced
 from ..engine.level import Guest, Layer, outside
-from ..engine.tensor import element_of, peeled, wrap
+from ..engine.tensor import element_of, peeled, strip, wrap
 from ..errors import GradientError
 from .dual import Dual
 

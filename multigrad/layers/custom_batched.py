@@ -11,14 +11,13 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ..engine import grad_mode
-from ..engine.backward import strip
 from ..engine.custom import FunctionCtx
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.kept import rebuilt, replaced
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import conform_gradient
-from ..engine.tensor import LayeredTensor, element_of, wrap
+from ..engine.tensor import LayeredTensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from .batched import Batched, repeated
 from .batched_pass import batch, examples

@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine import rules
-from ..engine.backward import strip
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import bare, carried_out, general, is_array
+from ..engine.dispatch import carried_out, general, is_array
 from ..engine.element import SCALARS, Host, mixed
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import LayeredTensor, element_of, stopped, wrap
+from ..engine.tensor import LayeredTensor, element_of, stopped, strip, wrap
 from ..errors import GradientError
 from ..registry import Op
 from .immutable import Immutable, tie
@@ -173,7 +172,7 @@ def _pair(x: Any, top: Any, op: Op) -> tuple[Any, Any]:
     if isinstance(x, Layer) and x._elem.host is not top._elem.host:
         raise mixed(op.name, top._elem.host, x._elem.host)
     if type(x) is not Dual or x._level != top._level:
-        return bare(x), None
+        return strip(x), None
     x._check()
     return x._array, x._tangent
 
