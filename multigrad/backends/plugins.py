@@ -53,6 +53,7 @@ class Plugin:
     deferred: bool = False  # not imported until its library is, or until it is asked for by name
     module: Any = None
     error: str = ""
+    error_told: bool = False  # in a warning, to who has an array of the library of its name
     traceback: str = ""
     overrides: tuple[str, ...] = ()  # the operations of the standard that it replaced
     added: bool = False  # whether its backends were asked for, and its operations
