@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import BackendError, NoDeviceError, RegistrationError
 from . import claims, hooks
-from .plugins import DISTRIBUTION, Plugin, deferred, lock, manager, plugins, told, wake, watched
+from .plugins import DISTRIBUTION, Plugin, deferred, lock, manager, plugins, told, wake, warn_of_failed, watched
 from .raw import resolve
 from .spec import Backend, BackendSpec
 
@@ -405,26 +405,14 @@ def _look_up(x: Any) -> Backend | None:
         # A class that answers `isinstance` itself may say so. (Another thread may have taken a backend into use meanwhile, too.)
         backend = next((b for b in loaded() if claims.is_instance(x, b.array_types)), None)
     if backend is None:
-        _tell_why(cls)
+        if any(plugin.error for plugin in plugins()):
+            warn_of_failed({claims.module_of(c).partition(".")[0] for c in cls.__mro__}, {entry.plugin for entry in _known.values()})
         return None
     if backend.refused_types and claims.is_instance(x, backend.refused_types):
         raise BackendError(f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "
                            f"and are refused by the backend {backend.name!r}: convert it to a plain array first.")
     _by_type[cls] = backend
     return backend
-
-
-def _tell_why(cls: type) -> None:
-    """Warn, once, of a plugin that has the name of that class's library and failed before it named a backend."""
-    failed = {p.name: p for p in plugins() if p.error and not p.deferred and not p.error_told}
-    if not failed:
-        return
-    brought = {entry.plugin for entry in _known.values()}
-    for name in {claims.module_of(c).partition(".")[0] for c in cls.__mro__}:
-        plugin = failed.get(name)
-        if plugin is not None and plugin not in brought and not plugin.built_in:
-            plugin.error_told = True
-            warnings.warn(f"{plugin.error.rstrip('.')}. Arrays of {name!r} are taken for those of an unknown library.", UserWarning, stacklevel=2)
 
 
 def _inherited(x: Any, cls: type) -> Backend | None:

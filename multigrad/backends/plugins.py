@@ -233,6 +233,15 @@ def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
             _deferred.remove(plugin)
 
 
+def warn_of_failed(libraries: set[str], brought: set[Plugin | None]) -> None:
+    """Warn, once, who has an array of a library whose plugin, by its name, failed before it was one of those that brought a backend."""
+    for plugin in plugins():
+        if plugin.error and not (plugin.error_told or plugin.deferred or plugin.built_in) and plugin.name in libraries and plugin not in brought:
+            plugin.error_told = True
+            warnings.warn(f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} are taken for those of an unknown library.", UserWarning,
+                          stacklevel=2)
+
+
 @contextlib.contextmanager
 def watched(plugin: Plugin) -> Iterator[None]:
     """Name the plugin in a warning as soon as what runs inside takes too long: what hangs may never come to an end."""
