@@ -106,6 +106,9 @@ def _backends(options: argparse.Namespace) -> int:
         if b.devices or b.dtypes:
             print(f"\n{b.name}: devices {', '.join(b.devices) or 'none'}\n{' ' * len(b.name)}  dtypes  {', '.join(b.dtypes) or 'none'}")
     for b in listed:
+        if b.state == "deferred" and not b.error:
+            print(f"\n{b.name}: not imported before its library is; `python -m multigrad backends --probe` imports both and tells what is wrong")
+    for b in listed:
         if b.overrides:
             print(f"\n{b.name}: replaces operations of the standard: {', '.join(b.overrides)}")
     for b in listed:

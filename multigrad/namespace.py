@@ -147,7 +147,10 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if len(args) > most or not by_name.issuperset(kwargs):
-            signature.bind(*args, **kwargs)  # raises, and says what is wrong
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:  # it does not say of which function
+                raise TypeError(f"{op.name}() {error}") from None
         requires_grad = kwargs.pop("requires_grad", False) if makes else False
         if "dtype" in kwargs:
             kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])

@@ -258,7 +258,7 @@ class TestOverTheSameMemory:
 
 class TestAttributes:
     def test_of_the_raw_array_only(self):
-        message = r"'Tensor' object has no attribute 'ravel', which only the numpy array in it has. Take that from .array, whose uses no"
+        message = r"'Tensor' object has no attribute 'ravel', which only the numpy array in it has. Use x.array.ravel, through which"
         with pytest.raises(AttributeError, match=message):
             func.grad(lambda w, X: mg.sum(w * X.ravel()))(np.ones(2), np.ones(2))
         with pytest.raises(AttributeError, match=r"'Dual' object has no attribute 'ravel', which only the numpy array in it has"):

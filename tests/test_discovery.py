@@ -21,6 +21,15 @@ def test_the_listing_imports_no_array_library(site: Site) -> None:
     assert out.endswith("\n\n")  # no module
 
 
+def test_the_command_says_how_to_try_a_plugin_that_waits(site: Site) -> None:
+    site.module("toy", TOY)
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:mak"))
+    out = site.run("from multigrad.cli import main; main(['backends'])")
+    assert "toy: not imported before its library is; `python -m multigrad backends --probe` imports both and tells what is wrong" in out
+    out = site.run("from multigrad.cli import main; main(['backends', '--probe'])")
+    assert "not imported before" not in out and "has no attribute 'mak'" in out
+
+
 def test_a_probe_adds_devices_and_dtypes_and_survives_what_is_broken(site: Site) -> None:
     site.module("toy", TOY)
     site.module("bad", "def make(): raise ValueError('no such luck')")

@@ -297,6 +297,32 @@ print(told(lambda: mg.use_backend("evil")))
     assert out[4] == out[5] == f"BackendError: {told}"
 
 
+HOOKS_FAIL = {
+    "could not be imported: ModuleNotFoundError: No module named 'nothing'": "import nothing",
+    "implements unknown hooks: multigrad_backend.": "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backend(): return []",
+    "failed in multigrad_backends: ValueError: no": "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends(): raise ValueError('no')",
+}
+
+
+@pytest.mark.parametrize("error", HOOKS_FAIL)
+def test_an_array_of_a_library_whose_plugin_failed_is_told_of_it_once(site: Site, error: str) -> None:
+    """The plugin waits for its library, so no listing that imports nothing can tell what is wrong with it."""
+    site.module("toy", TOY)
+    site.plugin("toy", HOOKS_FAIL[error])
+    out = site.run(f"""{USE}
+import toy
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        print(told(lambda: mg.asarray(toy.Array())))
+    print(*[w.message for w in seen])
+    numpy_works()
+""").splitlines()
+    assert all("(see `python -m multigrad backends --probe`)" in line for line in out[:3])
+    assert out[3].startswith(f"the plugin 'toy' of multigrad-toy 1.0 {error}") and out[3].count("multigrad-toy") == 1
+    assert out[3].endswith(" Arrays of 'toy' are taken for those of an unknown library.")
+
+
 LEAVING = {
     "at import, SystemExit": ("import sys; sys.exit(3)", "", "SystemExit: 3"),
     "at import, CancelledError": ("import asyncio; raise asyncio.CancelledError", "", "CancelledError"),

@@ -394,7 +394,9 @@ def raw_operand(case: Case, side: str) -> None:
         try:
             out = function(a, tensor) if side == "left" else function(tensor, b)
         except TypeError:
-            assert side == "left" and not target.capabilities.defers, "the operator raises, though the library's arrays defer to others"
+            assert side == "left" and not target.capabilities.defers, (
+                "the operator raises a TypeError. If the library's arrays do not defer to others, say so: "
+                "Backend(capabilities=Capabilities(defers=False))")
             return
     _assert_outputs(target, out, problem, case.sample)
     if op.kind != "nondifferentiable":

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import BackendError, NoDeviceError, RegistrationError
 from . import claims, hooks
-from .plugins import DISTRIBUTION, Plugin, deferred, lock, manager, plugins, told, wake, watched
+from .plugins import DISTRIBUTION, Plugin, deferred, lock, manager, plugins, told, wake, warn_of_failed, watched
 from .raw import resolve
 from .spec import Backend, BackendSpec
 
@@ -405,6 +405,8 @@ def _look_up(x: Any) -> Backend | None:
         # A class that answers `isinstance` itself may say so. (Another thread may have taken a backend into use meanwhile, too.)
         backend = next((b for b in loaded() if claims.is_instance(x, b.array_types)), None)
     if backend is None:
+        if any(plugin.error for plugin in plugins()):
+            warn_of_failed({claims.module_of(c).partition(".")[0] for c in cls.__mro__}, {entry.plugin for entry in _known.values()})
         return None
     if backend.refused_types and claims.is_instance(x, backend.refused_types):
         raise BackendError(f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "

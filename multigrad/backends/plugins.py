@@ -53,6 +53,7 @@ class Plugin:
     deferred: bool = False  # not imported until its library is, or until it is asked for by name
     module: Any = None
     error: str = ""
+    error_told: bool = False  # in a warning, to who has an array of the library of its name
     traceback: str = ""
     overrides: tuple[str, ...] = ()  # the operations of the standard that it replaced
     added: bool = False  # whether its backends were asked for, and its operations
@@ -230,6 +231,15 @@ def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
             bring(loaded)
         finally:
             _deferred.remove(plugin)
+
+
+def warn_of_failed(libraries: set[str], brought: set[Plugin | None]) -> None:
+    """Warn, once, who has an array of a library whose plugin, by its name, failed before it was one of those that brought a backend."""
+    for plugin in plugins():
+        if plugin.error and not (plugin.error_told or plugin.deferred or plugin.built_in) and plugin.name in libraries and plugin not in brought:
+            plugin.error_told = True
+            warnings.warn(f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} are taken for those of an unknown library.", UserWarning,
+                          stacklevel=2)
 
 
 @contextlib.contextmanager

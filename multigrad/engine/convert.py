@@ -124,7 +124,7 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Hos
     if not isinstance(obj, (bool, int, float, complex, list, tuple)) and not hasattr(obj, "__array__") and not hasattr(obj, "__dlpack__") \
             and not hasattr(obj, "__buffer__") and not isinstance(obj, (memoryview, bytearray)):
         raise TypeError(f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; it is no array of a known library "
-                        "(see `python -m multigrad backends`), no scalar and no nested list")
+                        "(see `python -m multigrad backends --probe`), no scalar and no nested list")
     x = host.xp.asarray(obj, dtype=dtype, device=device)
     if not is_array(x):
         raise TypeError(f"asarray: {type(obj).__name__} did not become an array of {host.name!r}")

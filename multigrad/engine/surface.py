@@ -95,8 +95,8 @@ class OfArrays:
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {self._name!r}")
         text = f"{cls.__name__!r} object has no attribute {self._name!r}"
         if hasattr(type(innermost(obj)), self._name):
-            text += (f", which only the {obj._elem.host.name} array in it has. Take that from .array, whose uses no derivative follows: "
-                     f"x.array.{self._name}; or use the functions of the standard.")
+            text += (f", which only the {obj._elem.host.name} array in it has. Use x.array.{self._name}, through which no gradient "
+                     "flows, or the functions of the standard.")
         raise AttributeError(text, name=self._name, obj=obj)
 
 
