@@ -15,7 +15,7 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import functional
-from multigrad.engine import backward, convert, grad_mode, level, saved
+from multigrad.engine import backward, convert, dispatch, fast, grad_mode, instruments, level, saved
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread(),
@@ -37,6 +37,10 @@ def interrupts() -> Iterator[None]:
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    # An interrupt between the entry of a context manager and its block leaves what watches recording installed: slow, never wrong.
+    instruments._installed = ()
+    dispatch.record = instruments._record
+    fast.bring_back()
 
 
 def state() -> dict[str, Any]:
