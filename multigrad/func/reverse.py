@@ -17,7 +17,7 @@ from ..engine.element import SCALARS
 from ..engine.gradients import NOT_SCALAR, check_gradient, seed
 from ..engine.level import Layer, Run, outside
 from ..engine.ownership import owned
-from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap_new
+from ..engine.tensor import LayeredTensor, element_of, strip, wrap_new
 from ..errors import GradientError
 from . import tree
 from .constants import Constants
@@ -206,14 +206,14 @@ def _zeros(x: Any) -> Any:
 def _result(x: Any, raw: bool) -> Any:
     """Raw arrays for raw arrays, unless a captured Tensor requires grad; Tensors for Tensors."""
     if raw:
-        return x._array if isinstance(x, Tensor) and x._level == 1 and x._node is None else x
+        return strip(x)
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def _derivative(values: list[Any], like: Any, raw: bool) -> Any:
     """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
-    if raw and _result(values[-1], True) is not values[-1]:
-        values[-1] = values[-1]._array
+    if raw:
+        values[-1] = strip(values[-1])
     return _result(owned(values, like), raw)
 
 
