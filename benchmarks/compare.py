@@ -26,6 +26,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import judging
+from measure import OURS
+from tables import duration, table
+
 HERE = Path(__file__).resolve()
 CHECKED, LIMIT = "Tensor * Tensor", 1.05
 PAIRS, TURNS, SAMPLE = 5, 7, 10e-3
@@ -67,7 +71,6 @@ def work() -> None:
     """The worker's side: say what there is, then answer until the input ends."""
     import paths
     import workloads
-    from measure import OURS
 
     import multigrad
 
@@ -122,21 +125,29 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(arguments: list[str]) -> int:
-    import judging
-    from run import duration, table
+def shown(found: dict[str, list[tuple[float, float, float]]], other: Path) -> str:
+    rows = []
+    for row, turns in found.items():
+        ratios = [ratio for _, _, ratio in turns]
+        here, there = (duration(median(turn[side] for turn in turns)) for side in (0, 1))
+        rows.append([row, here, there, f"{median(ratios):.3f}", f"{min(ratios):.2f} to {max(ratios):.2f}"])
+    return table(["path", "this checkout", str(other), "ratio", "of single pairs"], rows)
 
+
+def verdicts(found: dict[str, list[tuple[float, float, float]]]) -> list[judging.Verdict]:
+    ratio = [median(ratio for _, _, ratio in turns) for row, turns in found.items() if row == CHECKED]
+    return [judging.limit("compare", CHECKED, value, LIMIT, "x the other checkout") for value in ratio]
+
+
+def main(arguments: list[str]) -> int:
     options = parse(arguments)
     found = compare(options.other, options.only, options.pairs)
-    ratios = {row: [ratio for _, _, ratio in turns] for row, turns in found.items()}
-    rows = [[row, duration(median(t[0] for t in turns)), duration(median(t[1] for t in turns)), f"{median(ratios[row]):.3f}",
-             f"{min(ratios[row]):.2f} to {max(ratios[row]):.2f}"] for row, turns in found.items()]
-    print(table(["path", "this checkout", str(options.other), "ratio", "of single pairs"], rows))
+    print(shown(found, options.other))
     if not options.check:
         return 0
-    verdicts = [judging.limit("compare", row, median(found), LIMIT, "x the other checkout") for row, found in ratios.items() if row == CHECKED]
-    print("\n" + table(*judging.rows(verdicts)))
-    return judging.status(verdicts)
+    judged = verdicts(found)
+    print("\n" + table(*judging.rows(judged)))
+    return judging.status(judged)
 
 
 if __name__ == "__main__":

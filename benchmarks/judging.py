@@ -6,13 +6,17 @@ An aim beside a peer that is not installed cannot be judged; it is named, and do
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from measure import OURS, Aim, Case, Result
+from tables import duration
 
 TOLERANCE = 0.05
 ROUNDS = 7
+PROGRAMS = "real programs"
+NEXT_TO_HAND = 1.15  # where NumPy by hand takes over half of our time
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,29 @@ def of_result(result: Result) -> list[Verdict]:
 
 
 def _of_aim(result: Result, aim: Aim) -> Verdict:
-    case, ours, theirs = result.case, result.seconds(OURS) * 1e6, result.seconds(aim.peer) * 1e6
-    measured = f"{result.ratio(OURS, aim.peer):.2f} x ({ours:.3g} us, {theirs:.3g} us)"
+    case, times = result.case, f"{duration(result.seconds(OURS))}, {duration(result.seconds(aim.peer))}"
+    measured = f"{result.ratio(OURS, aim.peer):.2f} x ({times})"
     return Verdict(case.workload, case.label, measured, str(aim), result.share(aim))
 
 
 def skipped(case: Case) -> list[str]:
     """The aims of a case whose peer is not there, in words."""
     return [f"{case.workload}, {case.label}: {aim.peer} is not installed" for aim in case.aims if aim.peer not in case.peers]
+
+
+def of_programs(results: Sequence[Result], hand: str, most: Mapping[str, float]) -> tuple[list[Verdict], list[str]]:
+    """The median over programs of the ratio to each peer; and those next to the gradient by hand that it takes over half of the time in."""
+    verdicts, named = [], []
+    for peer, largest in most.items():
+        ratios = [r.ratio(OURS, peer) for r in results if peer in r.rounds]
+        if ratios:
+            verdicts.append(limit(PROGRAMS, f"median of {len(ratios)}", median(ratios), largest, f"x {peer}"))
+        else:
+            named.append(f"{PROGRAMS}, the median: {peer} is not installed")
+    for result in results:
+        if hand in result.rounds and result.ratio(OURS, hand) < 2:
+            verdicts.append(limit(PROGRAMS, result.case.label, result.ratio(OURS, hand), NEXT_TO_HAND, f"x {hand}"))
+    return verdicts, named
 
 
 def limit(workload: str, label: str, value: float, most: float, unit: str, *, tolerance: float = TOLERANCE) -> Verdict:

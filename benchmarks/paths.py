@@ -56,8 +56,8 @@ def path_cases(peers: Peers) -> Iterator[Case]:
 
 # -- the program, and its inputs
 
-def mix(xp: Any, x: Any, w: Any, b: Any) -> Any:
-    for _ in range(TURNS):
+def mix(xp: Any, x: Any, w: Any, b: Any, turns: int = TURNS) -> Any:
+    for _ in range(turns):
         x = xp.sin(x * w + b) * 0.98
     return x
 
@@ -71,9 +71,9 @@ def of_torch(torch: Any, *arrays: Any) -> list[Any]:
     return [torch.tensor(a) for a in arrays]
 
 
-def loss(xp: Any, b: Any) -> Callable[[Any, Any], Any]:
+def loss(xp: Any, b: Any, turns: int = TURNS) -> Callable[[Any, Any], Any]:
     """The scalar function of x and w, over any namespace, with `b` in its closure."""
-    return lambda x, w: xp.sum(mix(xp, x, w, b))
+    return lambda x, w: xp.sum(mix(xp, x, w, b, turns))
 
 
 def namespace() -> Any:

@@ -4,6 +4,7 @@
     python benchmarks/run.py --quick             the same in about a minute, less steady, without the large sizes
     python benchmarks/run.py --only chain        workloads whose name contains the word, or else cases whose name does
     python benchmarks/run.py --check             judge the aims, in three to four minutes; the exit status is 1 if one is missed
+    python benchmarks/run.py --check --before ../before       the commit before as well, from a checkout of it
     python benchmarks/run.py --markdown          the tables as they stand in benchmarks/README.md
     python benchmarks/run.py --json results.json every number
 
@@ -25,18 +26,24 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import compare
+import costs
+import eager_jax
 import judging
 import paths
+import peak
 import peers
+import programs
 import recurrence
 import transformations
 import workloads
 from measure import HAND, OURS, Case, Result, measure
+from tables import duration, table
 
 SIZES = (1, 10, 1000, 100_000, 1_000_000)
 COLUMNS = (HAND, OURS, workloads.TORCH, workloads.HIPS, transformations.JIT)
@@ -55,12 +62,13 @@ class Effort:
     sizes: tuple[int, ...]
     nodes: int  # of the recurrence
     processes: int  # rounds of what needs a process of its own
+    steps: int  # of the longest program
 
 
-FULL = Effort(6.0, 10e-3, 7, 400, SIZES, 1_000_000, 3)
-QUICK = Effort(0.1, 2e-3, 3, 400, SIZES[:3], 30_000, 1)
-CHECK = Effort(math.inf, 30e-3, judging.ROUNDS, judging.ROUNDS, (1, 100_000), 100_000, 3)
-QUICK_CHECK = Effort(math.inf, 4e-3, judging.ROUNDS, judging.ROUNDS, SIZES[:1], 30_000, 1)
+FULL = Effort(6.0, 10e-3, 7, 400, SIZES, 1_000_000, 3, 1000)
+QUICK = Effort(0.1, 2e-3, 3, 400, SIZES[:3], 30_000, 1, 100)
+CHECK = Effort(math.inf, 30e-3, judging.ROUNDS, judging.ROUNDS, (1, 100_000), 100_000, 3, 1000)
+QUICK_CHECK = Effort(math.inf, 4e-3, judging.ROUNDS, judging.ROUNDS, SIZES[:1], 30_000, 1, 100)
 
 
 @dataclass
@@ -85,6 +93,8 @@ def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]
         ("lists", "", workloads.list_cases),
         ("transformations", "", transformations.transformation_cases),
         ("paths", "", lambda: paths.path_cases(paths.Peers.found())),
+        (judging.PROGRAMS, "", lambda: programs.program_cases(paths.Peers.found(), effort.steps)),
+        (eager_jax.WORKLOAD, "jax", eager_jax.eager_cases),
     ]
 
 
@@ -106,13 +116,17 @@ def wanted(name: str, words: list[str]) -> bool:
 def timed(options: argparse.Namespace, effort: Effort) -> Part:
     part, results = Part(), []
     for case in cases(options.only, effort, part.skipped):
-        if options.check and not case.aims:
+        part.skipped += judging.skipped(case)
+        if options.check and case.workload != judging.PROGRAMS and not any(aim.peer in case.peers for aim in case.aims):
             continue
         announce(options, f"{case.workload}, {case.label}")
-        if not options.check or any(aim.peer in case.peers for aim in case.aims):
-            results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
-            part.verdicts += judging.of_result(results[-1])
-        part.skipped += judging.skipped(case)
+        results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
+        part.verdicts += judging.of_result(results[-1])
+    together = [r for r in results if r.case.workload == judging.PROGRAMS]
+    if together:
+        verdicts, named = judging.of_programs(together, HAND, programs.MOST)
+        part.verdicts += verdicts
+        part.skipped += named
     wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith("paths")]
     narrow = [r for r in results if r not in wide]
     part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
@@ -126,22 +140,6 @@ def announce(options: argparse.Namespace, what: str) -> None:
 
 
 # -- tables
-
-def duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.0f} ns"
-
-
-def table(header: list[str], rows: Iterable[list[str]]) -> str:
-    """Aligned Markdown, which a terminal shows well enough."""
-    lines = [header, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    text = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
-    text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
-    return "\n".join(text)
-
 
 def timing_table(results: list[Result]) -> str:
     """Times per operation or step, our ratio to each peer, and the aims."""
@@ -189,8 +187,38 @@ def recurrence_table(found: dict[str, dict[str, float]], nodes: int, verdict: ju
     return f"{table(header, rows)}\n\nPer node. {judged}"
 
 
+def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
+    announce(options, COSTS)
+    found = costs.measure(judging.ROUNDS if effort.processes > 1 else 3)
+    aims = [judging.limit("costs", "bytes a node", found["node"], 130, "bytes", tolerance=0),
+            judging.limit("costs", "first expression", found["expression"] * 1e3, 7, "ms"),
+            judging.limit("costs", "import", found["import / numpy"], 1.1, "x numpy's import")]
+    rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
+    return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": found})
+
+
+def peak_part(options: argparse.Namespace, effort: Effort) -> Part:
+    """No aim is set, so a check leaves it out."""
+    if options.check:
+        return Part()
+    announce(options, PEAK)
+    found = peak.measure()
+    header = [f"{PEAK}, {peak.LAYERS} layers on {peak.SIZE:,} float64", *found]
+    return Part([table(header, [["arrays of that size at the peak", *(f"{arrays:.1f}" for arrays in found.values())]])], [], [], {"peak": found})
+
+
+def before_part(options: argparse.Namespace, effort: Effort) -> Part:
+    """Beside another checkout, where one is named."""
+    if options.before is None:
+        return Part([], [], ["compare, Tensor * Tensor: no --before CHECKOUT to compare with"])
+    announce(options, f"{BEFORE}, {options.before}")
+    found = compare.compare(options.before, [compare.CHECKED] if options.check else [], effort.processes)
+    return Part([compare.shown(found, options.before)], compare.verdicts(found), [], {"compare": found})
+
+
+COSTS, PEAK, BEFORE = "import, first expression, bytes of a node", "peak memory", "compare with the checkout before"
 PARTS: list[tuple[str, Callable[[argparse.Namespace, Effort], Part]]] = [
-    (RECURRENCE, recurrence_part),
+    (RECURRENCE, recurrence_part), (COSTS, costs_part), (PEAK, peak_part), (BEFORE, before_part),
 ]
 
 
@@ -201,6 +229,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only workloads (or cases) whose name contains it; repeatable")
     parser.add_argument("--quick", action="store_true", help="less time a case, fewer nodes and rounds, no sizes above 1,000")
     parser.add_argument("--check", action="store_true", help="judge the aims; the exit status is 1 if one is missed")
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="compare with another checkout as well; see compare.py")
     parser.add_argument("--markdown", action="store_true", help="print nothing but the tables and where they come from")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every number there")
     return parser.parse_args(arguments)
