@@ -45,6 +45,7 @@ class Worker:
         hello = self.read()
         self.rows: list[str] = hello["rows"]
         if not Path(hello["multigrad"]).resolve().is_relative_to(checkout):
+            self.close()
             raise RuntimeError(f"{checkout} has no multigrad; the process imported {hello['multigrad']}")
 
     def read(self) -> Any:
@@ -93,8 +94,10 @@ def compare(other: Path, words: list[str], pairs: int = PAIRS) -> dict[str, list
     """For each row and pair of processes: seconds an operation here and there, and the median of the ratios of each turn."""
     found: dict[str, list[tuple[float, float, float]]] = {}
     for pair in range(pairs):
-        workers = [Worker(HERE.parent.parent), Worker(other.resolve())]
+        workers: list[Worker] = []
         try:
+            workers.append(Worker(other.resolve()))
+            workers.insert(0, Worker(HERE.parent.parent))
             for row in workers[0].rows:
                 if not words or any(word.lower() in row.lower() for word in words):
                     found.setdefault(row, []).append(_turns(row, workers, pair))

@@ -88,6 +88,18 @@ def test_a_peer_that_is_not_installed_is_named_and_judges_nothing(module, made_u
     assert judging.status(judging.of_result(result)) == 0
 
 
+def test_programs_are_judged_by_their_median_and_next_to_numpy_where_that_is_most_of_the_time(module, made_up):
+    judging = module("judging")
+    fast = made_up({"multigrad": [3.0] * 7, "hips": [10.0] * 7, "hand": [1.0] * 7})  # 3 x hand: the overhead is most of it
+    middle = made_up({"multigrad": [4.0] * 7, "hips": [10.0] * 7, "hand": [3.6] * 7})  # 1.11 x
+    slow = made_up({"multigrad": [9.0] * 7, "hips": [10.0] * 7, "hand": [7.0] * 7})  # 1.29 x
+    verdicts, named = judging.of_programs([fast, middle, slow], "hand", {"hips": 0.45, "torch": 0.8})
+    assert [(v.aim, v.met) for v in verdicts] == [("<= 0.45 x hips", True), ("<= 1.15 x hand", True), ("<= 1.15 x hand", False)]
+    assert verdicts[0].share == pytest.approx(0.4 / 0.45)
+    assert named == ["real programs, the median: torch is not installed"]
+    assert not judging.of_programs([fast, slow, slow], "hand", {"hips": 0.45})[0][0].met
+
+
 def test_counts_have_no_tolerance_and_nothing_judged_is_no_success(module):
     judging = module("judging")
     assert judging.limit("bytes", "a node", 130, 130, "bytes", tolerance=0).met
@@ -116,3 +128,26 @@ def test_the_command_ends_with_the_verdict(tmp_path):
     assert case["rounds"] == 7
     ratio = case["aims"][0]["ratio"]
     assert ("NOT met" in done.stdout) == bool(done.returncode) == (ratio > 1.4 * 1.05)
+
+
+def test_every_program_and_path_runs_and_agrees_with_the_gradient_by_hand(module):
+    pytest.importorskip("scipy")
+    measure, paths, programs = module("measure"), module("paths"), module("programs")
+    for case in programs.program_cases(paths.Peers(), steps=5):
+        assert set(case.peers) == {"hand", "multigrad"}
+        measure.check_agreement(case.peers, case.tolerance)
+    for case in paths.path_cases(paths.Peers()):
+        assert case.peers["multigrad"](), case.label
+
+
+def test_two_checkouts_are_compared_by_processes_of_their_own():
+    command = [sys.executable, FOLDER / "compare.py", FOLDER.parent, "--only", "tensor * tensor", "--pairs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("| Tensor * Tensor")]
+    assert 0.5 < float(row.split("|")[4]) < 2
+
+
+def test_a_checkout_without_multigrad_is_refused(tmp_path):
+    done = subprocess.run([sys.executable, FOLDER / "compare.py", tmp_path], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1 and f"{tmp_path} has no multigrad" in done.stderr
