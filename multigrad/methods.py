@@ -117,7 +117,7 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and grad_mode.recording() is False:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and self._elem.run is None and grad_mode.recording() is False:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done
@@ -233,7 +233,7 @@ def _zero(self: Tensor) -> Tensor:
 def _copy(self: Tensor, other: Any) -> Tensor:
     """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
     value = convert.asarray(other, backend=self._elem.host.name)
-    if value._elem is not self._elem and (self._elem.complex or not value._elem.complex):
+    if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
         value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
     self[...] = value
     return self

@@ -21,7 +21,7 @@ from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_
 from .graph import MultiNode, Node, tick
 from .level import Layer, innermost
 from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
-from .tensor import How, LayeredTensor, Tensor, View, checked, strip, wrap, wrap_new
+from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -126,7 +126,7 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
 
 def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None) -> Any:
     """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw arrays by `carry_out`, if that is given."""
-    reach = top._level
+    reach = top._elem.level
     host: Host = top._elem.host
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
@@ -134,7 +134,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
     pure = True  # all raw arrays are of one host
     deep = False  # some value is a layer of a lower level
     for role, value in zip(op.roles.values(), values, strict=True):
-        if isinstance(value, Tensor) and value._level == reach:
+        if isinstance(value, Tensor) and value._elem.level == reach:
             if value._born is not None:
                 value._check()
             x = value._array
@@ -189,7 +189,7 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
 
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
     """The value of a Tensor of this level one layer in, its node and its version cell; anything else is a constant."""
-    if isinstance(x, Tensor) and x._level == reach:
+    if isinstance(x, Tensor) and x._elem.level == reach:
         if x._born is not None:
             x._check()
         return x._array, x._node, x._cell
@@ -399,17 +399,15 @@ def is_array(x: Any) -> bool:
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> Tensor:
     """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a Tensor of this level."""
-    if type(top) is LayeredTensor:
-        t = LayeredTensor._make(x, top._run, top._level)
-        return checked(t._on(base, how) if isinstance(base, Tensor) and base._level == top._level else t)
-    return checked(View._make(x, base, how) if isinstance(base, Tensor) else wrap(x))
+    if isinstance(base, Tensor) and base._elem.level == top._elem.level:
+        return checked(View._make(x, base, how))
+    return checked(wrap_at(top, x))
 
 
 def recording_at(top: Tensor) -> bool:
     """Whether the level of `top` records now."""
-    if type(top) is LayeredTensor:
-        return top._run.records(top._level)
-    return grad_mode.recording() is True
+    elem = top._elem
+    return grad_mode.recording() is True if elem.run is None else elem.run.records(elem.level)
 
 
 def wrap_result(op: Op, ans: Any) -> Any:

@@ -62,7 +62,7 @@ def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
 
     Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
     """
-    if _aside is not None or OPS.get(op.name) is not op:  # they are not to be learnt now, or this was held while it was replaced
+    if elem.run is not None or _aside is not None or OPS.get(op.name) is not op:  # they are not to be learnt now, or this was held while it was replaced
         return result
     if op.view == "layout" and type(result) is Tensor:  # the next result may be a view
         return result

@@ -15,7 +15,7 @@ from .element import SCALARS
 from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
 from .level import Layer, innermost, settle, undo
 from .rules import positions
-from .tensor import LayeredTensor, Tensor, wrap
+from .tensor import Tensor, wrap, wrap_at
 from .towers import Shell, put_together, taken_apart
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
@@ -89,7 +89,7 @@ class Packed:
     def __init__(self, hooks: Hooks, t: Tensor) -> None:
         self.hooks = hooks
         self.shell: Shell | None = None
-        if type(t) is not LayeredTensor and not isinstance(t._array, Layer):
+        if t._elem.run is None:
             self.data = [self._pack(t)]
             return
         arrays: list[Any] = []
@@ -217,7 +217,7 @@ def _pack(hooks: Hooks, node: Node, value: Any, source: Any, given: Any, outs: t
 
 def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
     """A saved value as a Tensor with the history it had: that of an operand, or the node itself for an output."""
-    t = LayeredTensor._make(value, like._run, like._level) if isinstance(like, LayeredTensor) else wrap(value)
+    t = wrap(value) if like is None else wrap_at(like, value)
     kind, number = source
     if kind == "out":
         if like is not None and like._array is value:
@@ -321,5 +321,4 @@ def note_output(t: Tensor) -> None:
         if e.output is None:
             host = t._elem.host
             value: Any = host.xp.ones((), dtype=t.dtype, device=t.device) if not isinstance(t._array, Layer) else t._array
-            like = LayeredTensor._make(value, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(value)
-            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), like
+            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), wrap_at(t, value)
