@@ -99,7 +99,8 @@ class Element:
     run      the transformation that the level belongs to, None for the base level
     level    its number
     layered  whether values may themselves be layers, of lower levels
-    plans    what generated functions know of operations on such arrays: shared by all Elements of a base, those that are layered apart
+    plans    what generated functions know of operations on such arrays, by operation: shared by all Elements of a base, but for those
+             that are layered, and those of each class of layers
     truth    the Element of booleans here, None until it is asked for the first time
     wide     the dtype to add up many in, None for itself
     refusal  why no Tensor is made of such an array, None where one is; arguments that are only handed on may be such arrays
@@ -107,7 +108,7 @@ class Element:
     A transformation forgets its Elements when it ends, so a Tensor that outlives it can meet another one of the same meaning.
     """
 
-    __slots__ = ("_layered_plans", "base", "bool", "complex", "dtype", "floating", "host", "layered", "level", "opaque", "plans", "refusal",
+    __slots__ = ("_families", "base", "bool", "complex", "dtype", "floating", "host", "layered", "level", "opaque", "plans", "refusal",
                  "run", "truth", "wide")  # fmt: skip
 
     def __init__(self, host: Host, dtype: Any) -> None:
@@ -118,7 +119,7 @@ class Element:
         self.level = 1
         self.layered = False
         self.plans: dict[Any, Any] = {}
-        self._layered_plans: dict[Any, Any] = {}
+        self._families: dict[tuple[Any, bool], dict[Any, Any]] = {(None, False): self.plans}
         self.truth: Element | None = None
         self.bool = _is(host, dtype, "bool")
         self.complex = _is(host, dtype, "complex floating")
@@ -129,13 +130,13 @@ class Element:
         if self.wide is not None:
             narrow_seen[0] = True
 
-    def at(self, run: Run | None, level: int, layered: bool) -> Element:
-        """The Element of this dtype at a level of a transformation."""
+    def at(self, run: Run | None, level: int, layered: bool, kind: Any = None) -> Element:
+        """The Element of this dtype at a level of a transformation. `kind`: the class of the layers of that level, None for Tensors."""
         if run is None:
             return self.base
         found: Element | None = run.elements.get((self.base, level, layered))
         if found is None:
-            found = self.base._made_at(run, level, layered)
+            found = self.base._made_at(run, level, layered, kind)
             if not run.finished:
                 found = run.elements.setdefault((self.base, level, layered), found)
         return found
@@ -148,13 +149,13 @@ class Element:
         base: Element = x._elem.base if layered else self.host.element(x.dtype)
         return base.at(self.run, self.level, layered)
 
-    def _made_at(self, run: Run, level: int, layered: bool) -> Element:
+    def _made_at(self, run: Run, level: int, layered: bool, kind: Any) -> Element:
         found = _new(Element)
         found.host, found.dtype, found.base = self.host, self.dtype, self
         found.run, found.level, found.layered, found.truth = run, level, layered, None
         found.bool, found.complex, found.floating, found.opaque = self.bool, self.complex, self.floating, self.opaque
         found.refusal, found.wide = self.refusal, self.wide
-        found.plans = self._layered_plans if layered else self.plans
+        found.plans = self._families.setdefault((kind, layered), {})
         if layered:
             run.layered = True
         return found
@@ -246,12 +247,14 @@ def host_of(x: Any) -> Host | None:
 def forget() -> None:
     """Drop what was found for operations, after one was replaced; namespaces that users hold are emptied, not exchanged."""
     for host in list(_hosts.values()):
-        for elem in list(host.elements.values()):
-            elem.plans.clear()
-            elem._layered_plans.clear()
         host.xp._forget()
         if host._bound is not None:
             host._bound._forget()
+
+
+def all_plans() -> list[dict[Any, Any]]:
+    """The plans of all Elements."""
+    return [plans for host in list(_hosts.values()) for elem in list(host.elements.values()) for plans in list(elem._families.values())]
 
 
 SCALARS = (bool, int, float, complex)

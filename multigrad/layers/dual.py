@@ -41,7 +41,7 @@ class Dual(Immutable):
         x: Dual = cls._around(primal, run, level)
         x._tangent = tangent
         if isinstance(tangent, Layer) and not x._elem.layered:
-            x._elem = x._elem.at(run, level, True)
+            x._elem = x._elem.at(run, level, True, cls)
         return x
 
     def _take(self, value: Any) -> None:

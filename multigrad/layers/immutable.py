@@ -59,7 +59,7 @@ class Immutable(Leaving):
         """A layer of this class around `x`, which is one layer further in."""
         layer = object.__new__(cls)
         layer._array = x
-        layer._elem = element_of(x).at(run, level, isinstance(x, Layer))
+        layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls)
         layer._cell = []
         layer._born = layer._how = None
         return layer
@@ -67,7 +67,7 @@ class Immutable(Leaving):
     def _put(self, x: Any) -> None:
         """Exchange what is one layer further in."""
         self._array = x
-        self._elem = self._elem.at(self._run, self._level, self._elem.layered or isinstance(x, Layer))
+        self._elem = self._elem.at(self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self))
 
     def _take(self, value: Any) -> None:
         """Take over the value of a layer of the same level."""
