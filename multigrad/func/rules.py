@@ -68,7 +68,7 @@ class Call:
         self.leaves = [None if like is not None else x for x, like in zip(given, self.like, strict=True)]
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
-        modes = {layer._run.grad_mode for layer in layers if isinstance(layer, LayeredTensor)} | {grad_mode._base, grad_mode._variable()}
+        modes = {layer._run.grad_mode for layer in layers if isinstance(layer, LayeredTensor)} | {grad_mode.BASE, grad_mode._variable()}
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
 
