@@ -11,7 +11,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, copying, dispatch, element, fast, grad_mode, inplace, profiling, views
+from .engine import convert, copying, dispatch, element, fast, inplace, level, profiling, views
 from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
 from .engine.level import Layer
@@ -117,7 +117,8 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and self._elem.run is None and grad_mode.recording() is False:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (gate := level.mode.get()) is not True \
+                and gate.base is False and self._elem.run is None:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done

@@ -17,16 +17,15 @@ from functools import partial
 from typing import Any
 
 from ..errors import GradientError
-from . import grad_mode, instruments
+from . import grad_mode, instruments, level
 from .backward import Pass, current
 from .computed import TWICE, Computed
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
-from .grad_mode import Mode
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
-from .level import Guest, Layer, Run
+from .level import Guest, Layer, Run, Switch
 from .rules import Pullback, conform_gradient
 from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
@@ -208,6 +207,9 @@ class BackwardCFunction(FunctionCtx):
             if self._forward is not None:
                 self._notice(flat, self._forward)
             instruments.recorded(node, flat, tuple(results))
+            gate = level.mode.get()
+            if gate is not True:
+                gate.recorded(node, tuple(flat), tuple(results))
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
         self._forward = None
@@ -469,8 +471,8 @@ def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
 
 
-def mode_in_backward(run: Run | None, level: int) -> Mode:
+def mode_in_backward(run: Run | None, level: int) -> Switch:
     """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
     if run is None:
-        return grad_mode._base
+        return grad_mode.BASE
     return run.grad_mode if level == run.own_level else run.inner

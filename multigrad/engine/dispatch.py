@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import registry
 from ..registry import Op, per_operation
-from . import grad_mode, layout, tensor
+from . import layout, level, tensor
 from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
@@ -224,7 +224,8 @@ def plain_scalars(x: Any, host: Host) -> Any:
 def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, top: Tensor,
            values: Sequence[Any]) -> Any:
     """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to an argument."""
-    recorded = op.kind != "nondifferentiable" and recording_at(top)
+    mode: Any = op.kind != "nondifferentiable" and mode_at(top)
+    recorded = bool(mode)
     if op.outputs == ():
         if not is_array(ans):
             if recorded and needs_of(op, edges) is not None:
@@ -244,18 +245,24 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
             if t._elem.opaque:
                 raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
                                 "Convert the operand first, or detach() the argument that requires grad.")
-            _attach(op, needs, inner, edges, cells, ans, [t])
+            node = _attach(op, needs, inner, edges, cells, ans, [t])
+            if mode is not True:
+                mode.recorded(node, tuple(values), t)
         elif not recorded:
             _mark(op, edges, (t,))
         return t
     outs = tuple(ans)
     tensors = [wrap_like(top, x, base, how) if is_array(x) else x
                for x, (base, how) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
+    made: Node | None = None
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
-        _attach(op, needs, inner, edges, cells, ans, tensors)
+        made = _attach(op, needs, inner, edges, cells, ans, tensors)
     elif not recorded:
         _mark(op, edges, tensors)
-    return _named(op, _same_structure(ans, tensors))
+    result = _named(op, _same_structure(ans, tensors))
+    if made is not None and mode is not True:
+        mode.recorded(made, tuple(values), result)
+    return result
 
 
 def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -317,7 +324,7 @@ def is_fixed(k: slice) -> bool:
     return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
-def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> None:
+def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> Node:
     first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
     elem: Element = first._elem
     overrides = elem.host.backend.rules.get(op.name)
@@ -334,11 +341,12 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     node.next = flat[0] if rule.single else tuple(flat)
     if not multi:
         tensors[0]._node = node
-        return
+        return node
     assert isinstance(node, MultiNode)
     for i, t in enumerate(tensors):
         if isinstance(t, Tensor) and t._elem.floating:
             t._node = node.pick(i)
+    return node
 
 
 @per_operation
@@ -406,8 +414,13 @@ def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> 
 
 def recording_at(top: Tensor) -> bool:
     """Whether the level of `top` records now."""
-    elem = top._elem
-    return grad_mode.recording() is True if elem.run is None else elem.run.records(elem.level)
+    return bool(mode_at(top))
+
+
+def mode_at(top: Tensor) -> Any:
+    """Whether the level of `top` records now; a Mode if it does and observers are to be told."""
+    mode = level.mode.get()
+    return mode is True or mode.at(top._elem.run, top._elem.level)
 
 
 def wrap_result(op: Op, ans: Any) -> Any:

@@ -14,11 +14,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..registry import METADATA, OPS, Op, Rule
-from . import generated, grad_mode, profiling
+from . import generated, profiling
 from .computed import mark
 from .dispatch import arrays_of, general, operate
 from .element import Element
 from .graph import Node, tick
+from .level import mode
 from .residuals import residuals
 from .rules import Needs, Pullback, is_flat, pullback, raw_function
 from .tensor import Tensor, View
@@ -128,7 +129,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     plans: dict[Element, Any] = {}
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
-        "_general": operate if operator else general, "_recording": grad_mode.recording, "_mark": mark, "_arrays_of": arrays_of,
+        "_general": operate if operator else general, "_mode": mode.get, "_mark": mark, "_arrays_of": arrays_of,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -350,8 +351,8 @@ def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
         yield f"{pad}_t._cell = _c = {x}._cell"
         yield f"{pad}_t._born = len(_c)"
         yield f"{pad}_t._base = {x}"
-        yield f"{pad}_r = _recording()"
-        yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r)"
+        yield from _mode_lines(pad)
+        yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r and True)"
     else:
         yield f"{pad}_t._cell = _c = []"
 
@@ -362,10 +363,17 @@ def _constant_lines(op: Op, constants: str, pad: str) -> Iterator[str]:
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t"
     if not op.view:
-        yield f"{pad}_r = _recording()"
+        yield from _mode_lines(pad)
     yield f"{pad}if not _r:"
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t" + ("" if is_flat(op) else " if _r is False else _mark(_t)")
+
+
+def _mode_lines(pad: str) -> Iterator[str]:
+    """Ask the gate: whether the base level records, or a Mode whose observers are to be told."""
+    yield f"{pad}_r = _mode()"
+    yield f"{pad}if _r is not True:"
+    yield f"{pad}    _r = _r.base and _r.at(None, 1)"
 
 
 def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "",
@@ -382,6 +390,8 @@ def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: 
     yield f"{pad}_m.saved = ({saved})"
     yield f"{pad}_m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
     yield f"{pad}_m.next = {parents}"
+    yield f"{pad}if _r is not True:"
+    yield f"{pad}    _r.recorded(_m, ({''.join(f'{n}, ' for n in op.roles)}), _t)"
     yield f"{pad}return _t"
 
 

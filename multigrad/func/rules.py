@@ -69,7 +69,7 @@ class Call:
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
         runs = {layer._run for layer in layers if isinstance(layer, Tensor)}
-        modes = {run.grad_mode for run in runs if run is not None} | {grad_mode._base, grad_mode._variable()}
+        modes = {run.grad_mode for run in runs if run is not None} | {grad_mode.BASE, grad_mode._variable()}
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
 

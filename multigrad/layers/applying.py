@@ -101,7 +101,7 @@ def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...], needs:
 def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
     """Call forward, with recording off at the level of `top`, which is where the user looks for it."""
     n = len(flat) - len(names)
-    mode = grad_mode._base if top is None or top._run is None else top._run.grad_mode
+    mode = grad_mode.BASE if top is None or top._run is None else top._run.grad_mode
     innermost = grad_mode.joined(mode)
     if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
         return Guest("forward", innermost).call(lambda: _run_forward(cls, ctx, flat, names, top))

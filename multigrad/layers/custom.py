@@ -52,7 +52,7 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", grad_mode._base).call(lambda: cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True))))
+        given = Guest("jvp", grad_mode.BASE).call(lambda: cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True))))
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(results):
             raise GradientError(f"{cls.__name__}: jvp returned {len(moved)} tangents for {len(results)} outputs")
