@@ -14,6 +14,7 @@ from typing import Any
 from .engine import convert, copying, dispatch, element, fast, inplace, level, profiling, views
 from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
+from .engine.fast import function_of
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
@@ -21,20 +22,9 @@ from .registry import OPS, Op
 
 profiling.seam(globals(), "general", profiling.general_seam)
 
-_functions: dict[str, Callable[..., Any]] = {}
-
-
-def function_of(op: Op) -> Callable[..., Any]:
-    """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op.name)
-    if found is None:
-        found = _functions[op.name] = fast.make_function(op)
-    return found
-
-
 def forget(op: Op) -> None:
     """Drop the function and the methods of a former declaration."""
-    _functions.pop(op.name, None)
+    fast.forget(op)
     for name in _installed & {op.name, op.name + "_"}:
         for owner in (Tensor, Surface):
             if name in owner.__dict__:

@@ -19,7 +19,7 @@ from . import layout, level, tensor
 from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
-from .level import Layer, innermost
+from .level import Layer
 from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
 from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
@@ -335,7 +335,7 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     node.rule = rule
     node.host = elem.host
     save, track = recorder(rule)
-    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first), elem.host)
+    node.saved = save(inner, ans, first, elem.host)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
     node.next = flat[0] if rule.single else tuple(flat)
@@ -392,12 +392,6 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
         elif need:
             flat.append(e)
     return flat
-
-
-def _constant_like(scalar: Any, like: Tensor) -> Any:
-    """A saved Python scalar becomes a 0-d array of the result's dtype and device."""
-    host = like._elem.host
-    return host.constant(host.xp, scalar, like._elem.dtype, host.device(host.xp, innermost(like)))
 
 
 def is_array(x: Any) -> bool:

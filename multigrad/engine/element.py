@@ -215,7 +215,7 @@ def _wide(elem: Element) -> Any:
 
 _hosts: dict[str, Host] = {}
 # Of no library, whatever is imported later: what stands in keys and shapes need not be looked up each time.
-_by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
+by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
 
 
 def host_named(name: str) -> Host:
@@ -232,7 +232,7 @@ def host_of(x: Any) -> Host | None:
     """The host whose library `x` is an array of, or None if it is no array of a known library."""
     kind = type(x)
     try:
-        return _by_type[kind]
+        return by_type[kind]
     except KeyError:
         pass
     from ..backends import discovery
@@ -240,7 +240,7 @@ def host_of(x: Any) -> Host | None:
     backend = discovery.backend_of(x)
     if backend is None:
         return None
-    host = _by_type[kind] = _hosts.setdefault(backend.name, Host(backend))
+    host = by_type[kind] = _hosts.setdefault(backend.name, Host(backend))
     return host
 
 
