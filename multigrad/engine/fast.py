@@ -332,7 +332,7 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield from _ask(pad)
     yield f"{pad}if not _r:"
     yield f"{pad}    _t._node = None"
-    yield f"{pad}    return _t" + ("" if is_flat(op) else " if _r is False else _mark(_t)")
+    yield f"{pad}    return _t" + ("" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)")
     if len(operands) == 1:
         yield from _node(op, (True,), pad, "_p.r1", operands)
     elif len(operands) == 3:

@@ -105,7 +105,7 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
     if elem.host is not t._elem.host:
         raise GradientError(f"Mismatch in backend: grad_output[{i}] is of {elem.host.name!r} and output[{i}] of {t._elem.host.name!r}. "
                             f"Convert it with .to_backend({t._elem.host.name!r}).")
-    if elem is t._elem:
+    if elem is t._elem.base:
         return g
     if elem.complex or t._elem.complex:
         raise GradientError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "

@@ -209,7 +209,7 @@ def _tensor_lines(op: Op, single: bool) -> Iterator[str]:
     yield "        _r = _r.at(_e.run, _e.level)"
     yield "        if not _r:"
     yield "            _t._node = None"
-    yield "            return _t" + ("" if is_flat(op) else " if _r is False or not _q.floating else _mark(_t)")
+    yield "            return _t" + ("" if is_flat(op) else " if _r is False and _e.run is None or not _q.floating else _mark(_t)")
     yield "    if not _q.floating:"
     yield "        _t._node = None"
     yield "        return _t"
