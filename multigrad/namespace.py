@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -12,6 +11,8 @@ from typing import Any
 
 from . import inspection, methods, registry
 from .backends import discovery
+from .backends.plugins import lock, plugins
+from .backends.raw import arrives
 from .engine import convert, dispatch, element, fast, profiling, rules
 from .engine.element import Host
 from .engine.leaving import Leaving
@@ -52,8 +53,11 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        op = OPS.get(self._prefix + name)
         found = self._find(name)
         setattr(self, name, found)
+        if OPS.get(self._prefix + name) is not op:  # another thread has replaced it, and may have emptied this namespace before
+            vars(self).pop(name, None)
         return found
 
     def _find(self, name: str) -> Any:
@@ -62,14 +66,14 @@ class Namespace:
         if op is not None:
             return self._bind(op)
         if not self._prefix:
-            if any(known.startswith(f"{name}.") for known in OPS):
+            if any(known.startswith(f"{name}.") for known in list(OPS)):
                 return Namespace(self._host, f"{name}.")
             if name in CONSTANTS:
                 return CONSTANTS[name]
             if name in element.DTYPES:
                 return getattr(self._host.backend.namespace, name)
-            if discovery.want(name):  # a plugin that is loaded when it is needed
-                return self._find(name)
+        if arrives(full):
+            return self._find(name)
         raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}: no operation {full!r} is declared (see `python -m multigrad ops`)")
 
     def _bind(self, op: Op) -> Callable[..., Any]:
@@ -113,10 +117,10 @@ class Namespace:
             if isinstance(value, Namespace):
                 value._forget()
             elif not name.startswith("_"):
-                delattr(self, name)
+                vars(self).pop(name, None)
 
     def __dir__(self) -> list[str]:
-        names = {n.removeprefix(self._prefix).partition(".")[0] for n in OPS if n.startswith(self._prefix)}
+        names = {n.removeprefix(self._prefix).partition(".")[0] for n in list(OPS) if n.startswith(self._prefix)}
         own = {*CONSTANTS, *element.DTYPES, "__array_api_version__", "__array_namespace_info__"}
         return sorted(names | (own if not self._prefix else set()))
 
@@ -238,7 +242,6 @@ def _unwrapped(x: Any) -> Any:
 
 
 _loaded = False
-_loading = threading.RLock()
 _begun = False
 
 
@@ -247,19 +250,26 @@ def load() -> None:
     global _begun, _loaded
     if _loaded:
         return
-    import_module("multigrad.ops")  # not with the lock held: somebody who imports it may wait for that
-    with _loading:
-        if not _begun:  # a plugin may ask again, meanwhile; other threads wait until all is there
-            _begun = True
+    # Both import modules. With the lock held, another thread that imports one of them, and uses multigrad there, would wait for this one.
+    import_module("multigrad.ops")
+    plugins()
+    with lock:
+        if _loaded or _begun:  # a plugin may ask again, meanwhile; other threads wait until all is there
+            return
+        _begun = True
+        try:
             _fill()
             _loaded = True
+        finally:
+            _begun = False
 
 
 def _fill() -> None:
-    convert.declare()
-    for op in list(OPS.values()):
-        methods.install(op)
-    registry.on_declaration(_changed)
+    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook below
+        convert.declare()
+        for op in list(OPS.values()):
+            methods.install(op)
+        registry.on_declaration(_changed)
     discovery.load_operations()
 
 
