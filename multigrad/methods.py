@@ -11,34 +11,16 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, copying, dispatch, element, fast, grad_mode, inplace, profiling, views
+from .engine import convert, copying, dispatch, element, fast, inplace, level, profiling, views
 from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
+from .engine.fast import function_of
 from .engine.level import Layer
-from .engine.surface import Surface, exchanging
+from .engine.surface import Surface
 from .engine.tensor import Tensor
-from .registry import OPS, Op
+from .registry import OPS, Op, keeping
 
 profiling.seam(globals(), "general", profiling.general_seam)
-
-_functions: dict[Op, Callable[..., Any]] = {}
-
-
-def function_of(op: Op) -> Callable[..., Any]:
-    """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op)
-    if found is None:
-        found = _functions.setdefault(op, fast.make_function(op))
-        if OPS.get(op.name) is not op:  # another thread has replaced it meanwhile
-            _functions.pop(op, None)
-    return found
-
-
-def forget(op: Op) -> None:
-    """Drop the function of a former declaration."""
-    for known in list(_functions):
-        if known.name == op.name:
-            _functions.pop(known, None)
 
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
@@ -56,7 +38,7 @@ class _Lazy:
     def __get__(self, obj: Any, cls: Any) -> Any:
         function = self.make()
         function.__name__ = function.__qualname__ = self.name
-        with exchanging:
+        with keeping:
             for owner in (Tensor, Surface):
                 if owner.__dict__.get(self.name) is self:
                     setattr(owner, self.name, function)
@@ -70,7 +52,7 @@ def install(op: Op) -> None:
         _fast_getitem = fast.make_function(op, key_is_plain=True)
     if op.operator:
         _install_operator(op)
-    with exchanging:
+    with keeping:
         _install_methods(op)
 
 
@@ -130,7 +112,8 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and grad_mode.recording() is False:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (gate := level.mode.get()) is not True \
+                and gate.base is False and self._elem.run is None:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done
@@ -149,7 +132,7 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
             or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
-    found = general(OPS["getitem"], (self, _key(key, self._elem.host)))
+    found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
     return found
 
 
@@ -246,7 +229,7 @@ def _zero(self: Tensor) -> Tensor:
 def _copy(self: Tensor, other: Any) -> Tensor:
     """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
     value = convert.asarray(other, backend=self._elem.host.name)
-    if value._elem is not self._elem and (self._elem.complex or not value._elem.complex):
+    if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
         value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
     self[...] = value
     return self

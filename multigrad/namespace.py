@@ -13,13 +13,13 @@ from . import inspection, methods, registry
 from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
-from .engine import convert, dispatch, element, fast, profiling, rules
+from .engine import convert, dispatch, element, fast, plans, profiling, rules
 from .engine.element import Host
+from .engine.fast import function_of
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
-from .methods import function_of
-from .registry import OPS, Op
+from .registry import OPS, Op, keeping
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
 VERSION = "2025.12"
@@ -55,9 +55,9 @@ class Namespace:
             raise AttributeError(name)
         op = OPS.get(self._prefix + name)
         found = self._find(name)
-        setattr(self, name, found)
-        if OPS.get(self._prefix + name) is not op:  # another thread has replaced it, and may have emptied this namespace before
-            vars(self).pop(name, None)
+        with keeping:
+            if OPS.get(self._prefix + name) is op:  # another thread may have replaced it meanwhile
+                setattr(self, name, found)
         return found
 
     def _find(self, name: str) -> Any:
@@ -113,11 +113,12 @@ class Namespace:
 
     def _forget(self) -> None:
         """Drop the functions of a former declaration, also in the namespaces below."""
-        for name, value in list(vars(self).items()):
-            if isinstance(value, Namespace):
-                value._forget()
-            elif not name.startswith("_"):
-                vars(self).pop(name, None)
+        with keeping:
+            for name, value in list(vars(self).items()):
+                if isinstance(value, Namespace):
+                    value._forget()
+                elif not name.startswith("_"):
+                    delattr(self, name)
 
     def __dir__(self) -> list[str]:
         names = {n.removeprefix(self._prefix).partition(".")[0] for n in list(OPS) if n.startswith(self._prefix)}
@@ -274,10 +275,10 @@ def _fill() -> None:
 
 
 def _changed(op: Op) -> None:
-    """An operation was declared or replaced: what was generated from the old one goes."""
-    methods.forget(op)
-    fast.forget()
+    """An operation was declared or replaced: what was generated from the old one goes, before what other threads may have made of it meanwhile."""
     element.forget()
+    plans.forget()
+    fast.forget(op)
     methods.install(op)
 
 

@@ -37,6 +37,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -161,6 +162,9 @@ def forget_remembered() -> None:
     for clear in _remembered:
         clear()
 
+
+keeping = threading.RLock()
+"""Held while what was made of an operation is kept, if that is still in the table, and while it is dropped, after the operation was replaced."""
 
 _listeners: list[Callable[[Op], None]] = []
 

@@ -228,6 +228,18 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site, look_up: s
     assert out in ("1 5.0 5.0 new\n", "1 5.0 5.0 In place: new\n")
 
 
+def test_a_held_prefix_gives_the_new_function(site: Site) -> None:
+    out = site.run("""
+        import numpy as np
+        import multigrad as mg
+        from multigrad import linalg, registry
+        before = linalg.trace, mg.linalg.trace
+        registry.linear("linalg.trace(x, /)", x=lambda xp, g, x_shape: g, override=True, doc="new")
+        print(before[0] is before[1], linalg.trace.__doc__, mg.linalg.trace.__doc__)
+        """)
+    assert out == "True new new\n"
+
+
 def test_a_raw_function_does_not_outlive_its_operation(site: Site) -> None:
     out = site.run("""
         import numpy as np
@@ -255,9 +267,9 @@ def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None
         from multigrad.engine import element, fast
         x, seen = mg.asarray(np.zeros(())), []
         for module in (element, fast):
-            def forget(before=module.forget):
+            def forget(*changed, before=module.forget):
                 seen.append((hasattr(x, "sin"), hasattr(x, "sin_")))
-                before()
+                before(*changed)
             module.forget = forget
         registry.elementwise("sin(x, /)", x=1.0, forward=lambda xp, x: x + 7, override=True)
         print(set(seen), x.sin().item())

@@ -38,15 +38,16 @@ class RawNamespace:
         found = self._find(name)
         if full in WIDENED and full not in self._backend.functions:
             found = _widened(found, self._root)
-        setattr(self, name, found)
-        if registry.OPS.get(full) is not op:  # another thread has replaced it, and may have emptied this namespace before
-            vars(self).pop(name, None)
+        with registry.keeping:
+            if registry.OPS.get(full) is op:  # another thread may have replaced it meanwhile
+                setattr(self, name, found)
         return found
 
     def _forget(self) -> None:
         """Drop what was found, after an operation was replaced. Whoever holds this namespace gets the new one from here."""
-        for name in [n for n in list(vars(self)) if not n.startswith("_")]:
-            vars(self).pop(name, None)
+        with registry.keeping:
+            for name in [n for n in vars(self) if not n.startswith("_")]:
+                delattr(self, name)
 
     def device_of(self, x: Any) -> Any:
         """The device on which to make a constant that is to meet `x`, None where the library places it by itself."""

@@ -10,65 +10,102 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..errors import GradientError
-from . import grad_mode, instruments
+from . import grad_mode
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
-from .level import Layer, innermost, settle, undo
+from .level import Layer, Observer, innermost, mode, settle, undo, watched, watching
 from .rules import positions
-from .tensor import LayeredTensor, Tensor, wrap
+from .tensor import Tensor, wrap, wrap_at
 from .towers import Shell, put_together, taken_apart
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
-Chooser = Callable[[str, int, Sequence[Any]], Hooks | None]
-"""Gives the hooks for what an operation saves, or None to leave it to the hooks further out: called with the name of the operation, the level
-that records it, and its operands."""
-
-default: ContextVar[tuple[Hooks | Chooser, ...]] = ContextVar("multigrad.saved_tensors_hooks", default=())
-"""The pairs of hooks in force, innermost last."""
 
 disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
 """Why no hooks may be entered, if so."""
 
 
-def enter(pair: Hooks | Chooser) -> None:
-    """Put these hooks in force, until `leave`."""
-    message = disabled.get()
-    if message is not None:
-        raise RuntimeError(message)
-    before = default.get()
+class Keeper(Observer):
+    """What decides how the arrays that operations save are kept, in the contexts that it was entered in."""
+
+    __slots__ = ()
+
+    def hooks(self, name: str, level: int, operands: Sequence[Any]) -> Hooks | None:
+        """The hooks for what the operation of this name saves at this level, or None to leave it to what is in force further out."""
+        raise NotImplementedError
+
+    def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> bool:
+        saved = _slot.__get__(node)
+        if not saved:
+            return True
+        outs = (result,) if isinstance(result, Tensor) else tuple(result)
+        hooks = self.hooks(node.rule.op.name, next(t._level for t in outs if isinstance(t, Tensor)), operands)
+        if hooks is None:
+            return False
+        _pack_all(hooks, node, saved, operands, outs)
+        return True
+
+
+class Pair(Keeper):
+    """A user's pair of hooks."""
+
+    __slots__ = ("pair",)
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        self.pair = pack, unpack
+
+    def hooks(self, name: str, level: int, operands: Sequence[Any]) -> Hooks | None:
+        return self.pair
+
+
+def enter(keeper: Keeper) -> None:
+    """Put this in force, until `leave`."""
+    _refuse_if_disabled()
+    before = mode.get()
     try:
-        instruments.install(pack_all)
-        default.set((*before, pair))
+        mode.set(watched(before, (*watching(before), keeper)))
     except BaseException:  # an interrupt, after which `leave` is not called
-        default.set(before)
+        mode.set(before)
         raise
 
 
-def leave() -> None:
-    """Take the hooks that were entered last out of force."""
-    default.set(default.get()[:-1])
-    instruments.remove(pack_all)
+def leave(keeper: Keeper) -> None:
+    """Take what was entered last out of force. Where `keeper` itself is no more, what it was entered in has ended, and all in it."""
+    gate = mode.get()
+    observers = watching(gate)
+    if keeper in observers:
+        last = next(x for x in reversed(observers) if isinstance(x, Keeper))
+        mode.set(watched(gate, tuple(x for x in observers if x is not last)))
 
 
-def under(pair: Hooks | Chooser, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return `function(*args, **kwargs)`, called with these hooks in force. What was in force before is so again, also after an interrupt."""
-    before = default.get()
+def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return `function(*args, **kwargs)`, called with this in force. What was in force before is so again, also after an interrupt."""
+    _refuse_if_disabled()
+    before = mode.get()
+    ours = watched(before, (*watching(before), keeper))
     try:
-        enter(pair)
+        mode.set(ours)
         return function(*args, **kwargs)
     finally:
-        try:
-            entered = len(default.get()) > len(before)
-        finally:
-            default.set(before)
-        if entered:
-            instruments.remove(pack_all)
+        token = mode.set(before)
+        if token.old_value is not ours:  # a grad mode that the function has set for good
+            mode.set(watched(token.old_value, watching(before)))
 
 
-def in_force(name: str, level: int, values: Sequence[Any] = ()) -> Hooks | None:
+def _refuse_if_disabled() -> None:
+    message = disabled.get()
+    if message is not None:
+        raise RuntimeError(message)
+
+
+def any_in_force() -> bool:
+    """Whether any hooks are in force."""
+    return any(isinstance(x, Keeper) for x in watching(mode.get()))
+
+
+def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Hooks | None:
     """The hooks for what an operation saves."""
-    for pair in reversed(default.get()):
-        found = pair(name, level, values) if callable(pair) else pair
+    for x in reversed(watching(mode.get())):
+        found = x.hooks(name, level, operands) if isinstance(x, Keeper) else None
         if found is not None:
             return found
     return None
@@ -89,7 +126,7 @@ class Packed:
     def __init__(self, hooks: Hooks, t: Tensor) -> None:
         self.hooks = hooks
         self.shell: Shell | None = None
-        if type(t) is not LayeredTensor and not isinstance(t._array, Layer):
+        if t._elem.run is None:
             self.data = [self._pack(t)]
             return
         arrays: list[Any] = []
@@ -177,18 +214,11 @@ def _replace(node: Node, saved: Sequence[Any]) -> Extra:
     return e
 
 
-def pack_all(node: Node, values: Sequence[Any], result: Any) -> None:
-    """The instrument behind saved_tensors_hooks: pack the arrays that a new node saves."""
-    saved = _slot.__get__(node)
-    if not saved or not default.get() or isinstance(node, (PackedNode, PackedMultiNode)):
-        return
+def _pack_all(hooks: Hooks, node: Node, saved: tuple[Any, ...], operands: Sequence[Any], outs: tuple[Any, ...]) -> None:
+    """Pack the arrays that a new node saves."""
     rule = node.rule
-    outs = (result,) if isinstance(result, Tensor) else tuple(result)
-    hooks = in_force(rule.op.name, next(t._level for t in outs if isinstance(t, Tensor)), values)
-    if hooks is None:
-        return
     position = positions(rule.op)
-    given = [values[position[name]] if name in position else None for name in rule.plan]
+    given = [operands[position[name]] if name in position else None for name in rule.plan]
     packed = [_pack(hooks, node, *entry, outs) for entry in zip(saved, rule.sources, given, strict=True)]
     if any(a is not b for a, b in zip(packed, saved, strict=True)):
         _replace(node, packed).unchecked = True
@@ -217,7 +247,7 @@ def _pack(hooks: Hooks, node: Node, value: Any, source: Any, given: Any, outs: t
 
 def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
     """A saved value as a Tensor with the history it had: that of an operand, or the node itself for an output."""
-    t = LayeredTensor._make(value, like._run, like._level) if isinstance(like, LayeredTensor) else wrap(value)
+    t = wrap(value) if like is None else wrap_at(like, value)
     kind, number = source
     if kind == "out":
         if like is not None and like._array is value:
@@ -321,5 +351,4 @@ def note_output(t: Tensor) -> None:
         if e.output is None:
             host = t._elem.host
             value: Any = host.xp.ones((), dtype=t.dtype, device=t.device) if not isinstance(t._array, Layer) else t._array
-            like = LayeredTensor._make(value, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(value)
-            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), like
+            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), wrap_at(t, value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..registry import keeping
 from .level import Layer, innermost
 
 if TYPE_CHECKING:
@@ -101,14 +101,10 @@ class OfArrays:
         raise AttributeError(text, name=self._name, obj=obj)
 
 
-exchanging = threading.RLock()
-"""Held while the methods of the layers are exchanged, so that what one thread puts there does not take the place of what another does."""
-
-
 def mention(types: Iterable[type]) -> None:
     """Have the attributes of these arrays that layers have not explained when they are asked for."""
     names = {name for t in types for name in dir(t) if not name.startswith("_")}
-    with exchanging:
+    with keeping:
         for name in names:
             if not any(name in cls.__dict__ for cls in Surface.__mro__):  # hasattr() would generate the methods
                 setattr(Surface, name, OfArrays(name))

@@ -130,7 +130,7 @@ class _Argument:
             yield from self.shell.runs()
 
 
-class _Call:
+class _Call(saved.Keeper):
     """One call of a checkpointed function.
 
     given    its arguments
@@ -164,7 +164,7 @@ class _Call:
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and keep count of what is saved."""
         try:
-            return saved.under(self._choose, self.function, *args, **kwargs)
+            return saved.under(self, self.function, *args, **kwargs)
         finally:
             self.latest = None
             self.used = {at: (cell, since) for at, (cell, since) in self.used.items() if cell and cell[-1] > since}
@@ -174,7 +174,7 @@ class _Call:
         """Whether what this operation saves is not kept."""
         return at < self.above and (name is _ARGUMENT or not self.keeps(name))
 
-    def _choose(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
+    def hooks(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
         for x in _older(values, self.start):
             if id(x._cell) not in self.used:
                 self.used[id(x._cell)] = x._cell, tick()
@@ -230,14 +230,14 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 def _forget() -> None:
     """Within the context of a call: the pass in which it was made, and the hooks, are not for its second run."""
     backward.current.set(None)
-    saved.default.set(())
+    level.mode.set(level.watched(level.mode.get(), ()))
 
 
 def _fetched(place: _Place) -> Tensor:
     return wrap(place.call.fetch(place.number))
 
 
-class _Second:
+class _Second(saved.Keeper):
     """A second run of a function, for the sake of the arrays of the numbers in `wanted`. Its own graph is of no use."""
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
@@ -252,7 +252,7 @@ class _Second:
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         with suppress(_Enough):
-            saved.under(self._choose, self.call.function, *args, **kwargs)
+            saved.under(self, self.call.function, *args, **kwargs)
         if self.refused is not None:
             raise self.refused
         if self.count <= self.last:
@@ -261,7 +261,7 @@ class _Second:
         for cell, since, number in self.cells:
             _check(cell, since, _form(self.found[number]), "is saved in a checkpoint")
 
-    def _choose(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
+    def hooks(self, name: str, at: int, values: Sequence[Any]) -> saved.Hooks | None:
         for x in _older(values, self.start):
             if x._cell and self.refused is None:
                 self._look(x)
