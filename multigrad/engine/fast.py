@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..registry import METADATA, Op, Rule
+from ..registry import METADATA, OPS, Op, Rule, keeping
 from . import element, generated, profiling, ways
 from .computed import mark
 from .dispatch import arrays_of, general, operate
@@ -35,20 +35,25 @@ class Operand(NamedTuple):
     scalar: str
 
 
-_functions: dict[str, Callable[..., Any]] = {}
+_functions: dict[Op, Callable[..., Any]] = {}
 
 
 def function_of(op: Op) -> Callable[..., Any]:
     """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op.name)
+    found = _functions.get(op)
     if found is None:
-        found = _functions[op.name] = make_function(op)
+        found = make_function(op)
+        with keeping:
+            if OPS.get(op.name) is op:  # another thread may have replaced it meanwhile
+                found = _functions.setdefault(op, found)
     return found
 
 
 def forget(op: Op) -> None:
     """Drop the function of a former declaration."""
-    _functions.pop(op.name, None)
+    with keeping:
+        for known in [known for known in _functions if known.name == op.name]:
+            del _functions[known]
 
 
 def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,
