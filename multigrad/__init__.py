@@ -82,7 +82,7 @@ class _Dispatcher:
 
 
 def _lookup(name: str) -> Any:
-    from .methods import function_of
+    from .engine.fast import function_of
     from .namespace import load
 
     load()

@@ -14,6 +14,7 @@ from typing import Any
 from .engine import convert, copying, dispatch, element, fast, inplace, level, profiling, views
 from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
+from .engine.fast import function_of
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
@@ -21,20 +22,9 @@ from .registry import OPS, Op
 
 profiling.seam(globals(), "general", profiling.general_seam)
 
-_functions: dict[str, Callable[..., Any]] = {}
-
-
-def function_of(op: Op) -> Callable[..., Any]:
-    """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op.name)
-    if found is None:
-        found = _functions[op.name] = fast.make_function(op)
-    return found
-
-
 def forget(op: Op) -> None:
     """Drop the function and the methods of a former declaration."""
-    _functions.pop(op.name, None)
+    fast.forget(op)
     for name in _installed & {op.name, op.name + "_"}:
         for owner in (Tensor, Surface):
             if name in owner.__dict__:
@@ -118,7 +108,7 @@ def _install_operator(op: Op) -> None:
 
     def augmented(self: Tensor, other: Any, /) -> Any:
         if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (gate := level.mode.get()) is not True \
-                and gate.base is False:
+                and gate.base is False and self._elem.run is None:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done
@@ -234,7 +224,7 @@ def _zero(self: Tensor) -> Tensor:
 def _copy(self: Tensor, other: Any) -> Tensor:
     """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
     value = convert.asarray(other, backend=self._elem.host.name)
-    if value._elem is not self._elem and (self._elem.complex or not value._elem.complex):
+    if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
         value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
     self[...] = value
     return self

@@ -12,12 +12,12 @@ from typing import Any
 
 from . import inspection, methods, registry
 from .backends import discovery
-from .engine import convert, dispatch, element, fast, profiling, rules
+from .engine import convert, dispatch, element, plans, profiling, rules
 from .engine.element import Host
+from .engine.fast import function_of
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
-from .methods import function_of
 from .registry import OPS, Op
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
@@ -266,7 +266,7 @@ def _fill() -> None:
 def _changed(op: Op) -> None:
     """An operation was declared or replaced: what was generated from the old one goes."""
     methods.forget(op)
-    fast.forget()
+    plans.forget()
     element.forget()
     methods.install(op)
 

@@ -15,7 +15,7 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import functional
-from multigrad.engine import backward, convert, dispatch, fast, grad_mode, instruments, level, saved
+from multigrad.engine import backward, convert, dispatch, grad_mode, instruments, level, plans, saved
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread(),
@@ -40,7 +40,7 @@ def interrupts() -> Iterator[None]:
     # An interrupt between the entry of a context manager and its block leaves what watches recording installed: slow, never wrong.
     instruments._installed = ()
     dispatch.record = instruments._record
-    fast.bring_back()
+    plans.bring_back()
 
 
 def state() -> dict[str, Any]:

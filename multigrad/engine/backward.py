@@ -18,7 +18,7 @@ from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, che
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import OFF, Layer, Switch, mode, outside, running, settle, state, undo
 from .reach import reach, survey
-from .tensor import LayeredTensor, Tensor, element_of, strip, wrap, wrap_at
+from .tensor import Tensor, element_of, strip, wrap, wrap_at
 
 
 class Pass:
@@ -52,7 +52,7 @@ class Pass:
         self.needed: set[Node] | None = None
         self.through = others
         self.into = False
-        self.raw = not create and type(like) is not LayeredTensor  # every value of this pass is a raw array
+        self.raw = not create and like._elem.run is None  # every value of this pass is a raw array
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
@@ -377,10 +377,11 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     if p.targets is not None and p.needed is None and not p.through:
         p.needed = survey(roots, p.targets)
         roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
-    if type(p.like) is LayeredTensor or running() is not None:
+    run = p.like._elem.run
+    if run is not None or running() is not None:
         before = undo()
         try:
-            _run_in_mode(p.like._run.inner if type(p.like) is LayeredTensor else grad_mode.BASE, roots, p)
+            _run_in_mode(grad_mode.BASE if run is None else run.inner, roots, p)
         finally:
             settle(before)
         return

@@ -175,9 +175,11 @@ class Run:
     outer      the transformation in which it was begun
     inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the user's
     randomness what vmap was told about random numbers; None: it is no vmap
+    elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
+    layered    whether a value of its levels has been a layer itself
     """
 
-    __slots__ = ("finished", "grad_mode", "inner", "inputs", "name", "number", "outer", "randomness")
+    __slots__ = ("elements", "finished", "grad_mode", "inner", "inputs", "layered", "name", "number", "outer", "randomness")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -188,6 +190,13 @@ class Run:
         self.finished = False
         self.inputs: list[Any] = []
         self.randomness: str | None = None
+        self.elements: dict[Any, Any] = {}
+        self.layered = False
+
+    def finish(self) -> None:
+        """Note that it is over. Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage collector."""
+        self.finished = True
+        self.elements.clear()
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
@@ -206,8 +215,9 @@ class Run:
             _running.set(self)
             return function(*args)
         finally:
-            self.finished = True
+            self.finished = True  # here and not by `finish`: an interrupt may come where a function of Python begins
             settle(before)
+            self.elements.clear()
 
     @property
     def own_level(self) -> int:
@@ -285,6 +295,7 @@ def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:
                 if not _revived[run]:
                     del _revived[run]
                     run.finished = True
+                    run.elements.clear()
 
 
 class Guest(Run):

@@ -17,7 +17,7 @@ from .element import SCALARS
 from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
 from .level import Layer, Observer, innermost, mode, watched, watching
 from .rules import Pullback, positions
-from .tensor import LayeredTensor, Tensor, wrap
+from .tensor import Tensor, wrap, wrap_at
 from .towers import Shell, put_together, taken_apart
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
@@ -111,7 +111,7 @@ class Pair(Keeper):
             t = _shown(node, value, source, result)
             if isinstance(of, Tensor) and of._array is value:
                 t._cell = of._cell
-        elif type(of) is LayeredTensor:
+        elif of._elem.run is not None:
             return packed_raw(self.take(""), value, of._cell)
         else:
             kind, number = source
@@ -275,7 +275,7 @@ class PackedTower(Packed):
 
 def packed(take: Take, t: Tensor) -> Packed:
     """Exchange the value of a Tensor."""
-    return packed_raw(take, t._array, t._cell) if type(t) is LayeredTensor or isinstance(t._array, Layer) else take(t)
+    return packed_raw(take, t._array, t._cell) if t._elem.run is not None or isinstance(t._array, Layer) else take(t)
 
 
 def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
@@ -367,7 +367,7 @@ def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
 
 def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
     """A saved value as a Tensor, of the level of `like`, with the history it had: that of an operand, or the node itself for an output."""
-    t = LayeredTensor._make(value, like._run, like._level) if isinstance(like, LayeredTensor) else wrap(value)
+    t = wrap(value) if like is None else wrap_at(like, value)
     kind, number = source
     if kind == "in" or t._elem.floating:
         t._node = _history(node, kind, number)
@@ -474,5 +474,4 @@ def note_output(t: Tensor) -> None:
         if e.output is None:
             host = t._elem.host
             value: Any = host.xp.ones((), dtype=t.dtype, device=t.device) if not isinstance(t._array, Layer) else t._array
-            like = LayeredTensor._make(value, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(value)
-            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), like
+            e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), wrap_at(t, value)

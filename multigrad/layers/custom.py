@@ -130,7 +130,7 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
                             "comes from as an argument of apply.")
     if element_of(t).host is not elem.host or tuple(t.shape) != tuple(x.shape):
         raise GradientError(f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for an output of shape {tuple(x.shape)}")
-    if element_of(t) is not elem:
+    if element_of(t) is not elem.base:
         if element_of(t).complex and not elem.complex:
             raise GradientError(f"{cls.__name__}: jvp returned a complex tangent at index {i} for a real output. Return its real part.")
         t = elem.host.bound.astype(t, elem.dtype)
