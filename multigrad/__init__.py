@@ -78,31 +78,57 @@ class _Dispatcher:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _lookup(f"{self._prefix}.{name}")
+        found, keep = _lookup(f"{self._prefix}.{name}")
+        if keep:
+            setattr(self, name, found)
+        return found
 
 
-def _lookup(name: str) -> Any:
+def _lookup(name: str) -> tuple[Any, bool]:
+    """The function of that name, and whether it is the same for every default backend, so that it can be kept."""
     from .engine.fast import function_of
     from .namespace import load
 
     load()
     op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
-        return function_of(op)
+        return function_of(op), True
     found: Any = default_host().bound
     for part in name.split("."):
         found = getattr(found, part)
-    return _Dispatcher(name) if isinstance(found, _Namespace) else found
+    return (_Dispatcher(name), True) if isinstance(found, _Namespace) else (found, False)
+
+
+_kept: set[str] = set()
+"""The names that `__getattr__` has put into this module."""
+
+
+def _forget(op: Any) -> None:
+    """Take a function of a former declaration out of this module, or what it is reached through."""
+    name = op.name.partition(".")[0]
+    if name in _kept:
+        _kept.discard(name)
+        globals().pop(name, None)
+
+
+registry.on_declaration(_forget)
 
 
 def __getattr__(name: str) -> Any:
-    """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend."""
+    """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend.
+
+    What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum` costs.
+    """
     if name.startswith("_"):
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}")
     try:
-        return _lookup(name)
+        found, keep = _lookup(name)
     except AttributeError:
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}") from None
+    if keep and name not in globals():
+        _kept.add(name)
+        globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -127,7 +127,7 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
             or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
-    found = general(OPS["getitem"], (self, _key(key, self._elem.host)))
+    found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
     return found
 
 

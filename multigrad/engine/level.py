@@ -176,10 +176,11 @@ class Run:
     inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the user's
     randomness what vmap was told about random numbers; None: it is no vmap
     elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
-    layered    whether a value of its levels has been a layer itself
+    deep       those of its levels at which a value has been a layer itself
+    leaves     how many leaves have been made at its levels
     """
 
-    __slots__ = ("elements", "finished", "grad_mode", "inner", "inputs", "layered", "name", "number", "outer", "randomness")
+    __slots__ = ("deep", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "number", "outer", "randomness")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -191,7 +192,8 @@ class Run:
         self.inputs: list[Any] = []
         self.randomness: str | None = None
         self.elements: dict[Any, Any] = {}
-        self.layered = False
+        self.deep: set[int] = set()
+        self.leaves = 0
 
     def finish(self) -> None:
         """Note that it is over. Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage collector."""
