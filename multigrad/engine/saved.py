@@ -190,7 +190,7 @@ class Packed:
     shell  what is left of a value that is itself a layer, without the raw arrays; None for a raw array
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
     shell: Shell | None = None
 
     @property

@@ -86,7 +86,7 @@ class _Enough(BaseException):
 class _Place(saved.Packed):
     """What a node keeps in the place of an array: which of those that the call saved it was."""
 
-    __slots__ = ("call", "number")
+    __slots__ = ("__weakref__", "call", "number")
     call: _Call
     number: int
 
