@@ -164,6 +164,9 @@ def _tensor_lines(op: Op, single: bool) -> Iterator[str]:
         value, node, cell = locals_[name]
         optional = op.signature.parameters[name].default is None
         if role == "array":
+            if op.kind == "multilinear":  # of which the operator @ takes no numbers
+                yield f"    if type({name}) in _scalars:"
+                yield "        return _declined"
             yield from _operand(name, value, node, cell, optional, "    ")
         elif role == "arrays":
             yield from _operands(name, value, node, cell, optional)
