@@ -281,7 +281,7 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     saved = node.saved
     if saved is None:
         raise GradientError(FREED)
-    if node.seq < last_write[0] and node.cells is not None and not (e is not None and e.unchecked):
+    if node.seq < last_write[0] and node.cells is not None and not node.unchecked:
         check_versions(node)
     rule = node.rule
     found: Any

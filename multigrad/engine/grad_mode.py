@@ -122,8 +122,8 @@ class _Mode:
 
     def _before(self, gate: Any) -> Before:
         """What is to be restored, and set."""
-        if gate is True and running() is None:
-            return BASE, True, True, self.mode or OFF
+        if (gate is True or gate is OFF) and running() is None:
+            return BASE, gate is True, gate, self.mode or OFF
         variable = _variable()
         return variable, variable.within(gate), gate, switched_in(gate, variable, self.mode)
 

@@ -44,6 +44,7 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "cells", "extra", "host", "next", "rule", "saved", "seq")
+    unchecked = False  # whether what is saved went through hooks, so that its version says nothing
     seq: int
     rule: Pullback
     saved: tuple[Any, ...] | None
@@ -242,10 +243,9 @@ class Extra:
     post_accumulate  of a leaf
     output           what the Tensor is like, where that is known
     metadata         the user's own notes about the node
-    unchecked        whether what is saved went through the user's hooks, so that its version says nothing
     """
 
-    __slots__ = ("hooks", "metadata", "output", "post_accumulate", "posthooks", "prehooks", "retain", "unchecked")
+    __slots__ = ("hooks", "metadata", "output", "post_accumulate", "posthooks", "prehooks", "retain")
 
     def __init__(self) -> None:
         self.hooks: dict[int, Callable[..., Any]] = {}
@@ -254,7 +254,6 @@ class Extra:
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
         self.retain: GradCell | None = None
         self.output: tuple[OutputInfo, Tensor] | None = None
-        self.unchecked = False
         self.metadata: dict[str, Any] = {}
 
 

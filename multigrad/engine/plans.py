@@ -36,7 +36,7 @@ class Plan:
 
     fn        what carries it out on the values: the library's function, or, on layers, our own
     same      whether the result is of the operands' Element; else it is of booleans
-    constant  makes a 0-d array of a Python scalar, None where scalars are passed on
+    constant  makes a 0-d array of a Python scalar. None where scalars are passed on: to layers always, on which an array would be saved
     r1, ...   the pullbacks by which gradients are wanted; b1, ... those that also sum over broadcast axes
     """
 
@@ -47,7 +47,7 @@ class Plan:
         self.xp = elem.host.xp
         self.fn = fn
         self.same = same
-        self.constant = elem.host.backend.kernels.get("constant") if elem.floating else None
+        self.constant = elem.host.backend.kernels.get("constant") if elem.floating and not elem.layered else None
         if elem.floating and op.kind != "nondifferentiable":
             complex_ = same and elem.complex
 
