@@ -143,7 +143,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(node.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
+            found = rule.vjp(rule.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
