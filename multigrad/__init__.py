@@ -78,29 +78,60 @@ class _Dispatcher:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _lookup(f"{self._prefix}.{name}")
+        return _kept_in(vars(self), name, f"{self._prefix}.{name}")
 
 
-def _lookup(name: str) -> Any:
-    from .methods import function_of
+def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
+    """The function of that name. If it is the same for every default backend, it is kept in `place` from now on."""
     from .namespace import load
 
     load()
     op = registry.OPS.get(name)
+    found, keep = _lookup(name)
+    if keep:
+        with registry.keeping:
+            if registry.OPS.get(name) is op and key not in place:  # another thread may have replaced it meanwhile
+                place[key] = found
+                _kept.setdefault(name, []).append((place, key))
+    return found
+
+
+def _lookup(name: str) -> tuple[Any, bool]:
+    """The function of that name, and whether it is the same for every default backend, so that it can be kept."""
+    from .engine.fast import function_of
+
+    op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
-        return function_of(op)
+        return function_of(op), True
     found: Any = default_host().bound
     for part in name.split("."):
         found = getattr(found, part)
-    return _Dispatcher(name) if isinstance(found, _Namespace) else found
+    return (_Dispatcher(name), True) if isinstance(found, _Namespace) else (found, False)
+
+
+_kept: dict[str, list[tuple[dict[str, Any], str]]] = {}
+"""Where the function of an operation stands, or what the functions of a prefix are reached through: in this module, in dispatchers."""
+
+
+def _forget(op: Any) -> None:
+    """Take a function of a former declaration out of where it stands."""
+    with registry.keeping:
+        for place, key in _kept.pop(op.name, ()):
+            place.pop(key, None)
+
+
+registry.on_declaration(_forget)
 
 
 def __getattr__(name: str) -> Any:
-    """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend."""
+    """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend.
+
+    What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum` costs.
+    """
     if name.startswith("_"):
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}")
     try:
-        return _lookup(name)
+        return _kept_in(globals(), name, name)
     except AttributeError:
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}") from None
 

@@ -11,34 +11,16 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, copying, dispatch, element, fast, grad_mode, inplace, profiling, views
+from .engine import convert, copying, dispatch, element, fast, inplace, level, profiling, views
 from .engine.dispatch import BOUNDS, general, is_fixed
 from .engine.element import Host
+from .engine.fast import function_of
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
-from .registry import OPS, Op
+from .registry import OPS, Op, keeping
 
 profiling.seam(globals(), "general", profiling.general_seam)
-
-_functions: dict[str, Callable[..., Any]] = {}
-
-
-def function_of(op: Op) -> Callable[..., Any]:
-    """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op.name)
-    if found is None:
-        found = _functions[op.name] = fast.make_function(op)
-    return found
-
-
-def forget(op: Op) -> None:
-    """Drop the function and the methods of a former declaration."""
-    _functions.pop(op.name, None)
-    for name in _installed & {op.name, op.name + "_"}:
-        for owner in (Tensor, Surface):
-            if name in owner.__dict__:
-                delattr(owner, name)
 
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
@@ -56,31 +38,44 @@ class _Lazy:
     def __get__(self, obj: Any, cls: Any) -> Any:
         function = self.make()
         function.__name__ = function.__qualname__ = self.name
-        for owner in (Tensor, Surface):
-            if owner.__dict__.get(self.name) is self:
-                setattr(owner, self.name, function)
+        with keeping:
+            for owner in (Tensor, Surface):
+                if owner.__dict__.get(self.name) is self:
+                    setattr(owner, self.name, function)
         return function if obj is None else function.__get__(obj, cls)
 
 
 def install(op: Op) -> None:
-    """Give all layers the operators and the method of an operation."""
+    """Give all layers the operators and the method of an operation, in the place of those of a former declaration."""
     global _fast_getitem
     if op.name == "getitem":
         _fast_getitem = fast.make_function(op, key_is_plain=True)
     if op.operator:
         _install_operator(op)
+    with keeping:
+        _install_methods(op)
+
+
+def _install_methods(op: Op) -> None:
     name = op.name
-    if "." in name or op.chapter in _NO_METHOD or not op.roles or next(iter(op.roles.values())) != "array" or hasattr(Layer, name):
-        return
-    if name not in _installed and hasattr(Tensor, name):
-        return
-    _installed.add(name)
-    setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
-    if op.kind == "elementwise" or op.chapter == "elementwise":
-        twin = name + "_"
-        _installed.add(twin)
-        setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
-        setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
+    twin = name + "_"
+    known = name in _installed
+    method = OPS.get(name) is op and "." not in name and op.chapter not in _NO_METHOD and next(iter(op.roles.values()), "") == "array"
+    if not method or hasattr(Layer, name) or (not known and hasattr(Tensor, name)):
+        gone = {name, twin}
+    else:
+        gone = {twin}
+        _installed.add(name)
+        setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
+        if op.kind == "elementwise" or op.chapter == "elementwise":
+            gone = set()
+            _installed.add(twin)
+            setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
+            setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
+    for former in gone & _installed:  # of another kind
+        for owner in (Tensor, Surface):
+            if former in owner.__dict__:
+                delattr(owner, former)
 
 
 def _twin(op: Op, name: str) -> Callable[..., Any]:
@@ -117,7 +112,8 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and grad_mode.recording() is False:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (gate := level.mode.get()) is not True \
+                and gate.base is False and self._elem.run is None:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done
@@ -136,7 +132,7 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
             or (kind is tuple and dispatch.is_basic_key(key)):
         found: Tensor = _fast_getitem(self, key)
         return found
-    found = general(OPS["getitem"], (self, _key(key, self._elem.host)))
+    found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
     return found
 
 
@@ -233,7 +229,7 @@ def _zero(self: Tensor) -> Tensor:
 def _copy(self: Tensor, other: Any) -> Tensor:
     """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
     value = convert.asarray(other, backend=self._elem.host.name)
-    if value._elem is not self._elem and (self._elem.complex or not value._elem.complex):
+    if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
         value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
     self[...] = value
     return self

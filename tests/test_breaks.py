@@ -24,7 +24,7 @@ from multigrad import func
 from multigrad.autograd import Function, detect_breaks, function
 from multigrad.autograd.breaks import WHY
 from multigrad.autograd.profiler import profile
-from multigrad.engine import dispatch, fast, gradients, inplace, profiling
+from multigrad.engine import dispatch, gradients, inplace, plans, profiling
 from multigrad.engine.custom import BackwardCFunction
 from multigrad.engine.leaving import Leaving
 from multigrad.engine.tensor import Tensor
@@ -589,7 +589,7 @@ def test_everything_is_put_back() -> None:
     assert [dict(s) for s in state()] == before
     assert len(outer) == len(inner) == 1
     w.tolist()
-    assert outer.breaks[0].count == 1 and fast._aside is None
+    assert outer.breaks[0].count == 1 and plans.open_()
 
 
 def update(w: Any) -> None:

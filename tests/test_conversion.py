@@ -125,7 +125,7 @@ def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[
     finally:
         del discovery._known[name], discovery._by_type[kind]
         element._hosts.pop(name, None)
-        element._by_type.pop(kind, None)
+        element.by_type.pop(kind, None)
 
 
 def same(found: Any, expected: np.ndarray[Any, Any]) -> None:

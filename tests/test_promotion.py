@@ -277,7 +277,7 @@ class TestTorchWhichDoesNotPromote:
         functions = {name: getattr(xp, name) for name in (*standard_names.UNARY, *standard_names.BINARY) if hasattr(xp, name)}
         host = element.Host(mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions))
         monkeypatch.setitem(element._hosts, host.name, host)
-        monkeypatch.setitem(element._by_type, torch.Tensor, host)
+        monkeypatch.setitem(element.by_type, torch.Tensor, host)
         return torch
 
     def test_operators(self, torch: Any) -> None:

@@ -169,7 +169,7 @@ def fixed() -> Iterator[Any]:
     finally:
         del discovery._known["fixed"], discovery._by_type[Fixed]
         element._hosts.pop("fixed", None)
-        element._by_type.pop(Fixed, None)
+        element.by_type.pop(Fixed, None)
 
 
 class TestImmutable:
@@ -239,5 +239,5 @@ class TestImmutable:
         finally:
             del discovery._known["fixed"], discovery._by_type[Fixed]
             element._hosts.pop("fixed", None)
-            element._by_type.pop(Fixed, None)
+            element.by_type.pop(Fixed, None)
         assert asked == [((4,), (4,))]

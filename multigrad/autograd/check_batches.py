@@ -89,7 +89,7 @@ def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
         except RuntimeError as error:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{FAILED_BATCHED_GRAD_MSG_FWD_AD}") from error
         finally:
-            run.finished = True
+            run.finish()
         for i, (t, *single) in enumerate(zip(found, *expected, strict=True)):
             if not element_of(single[0][0]).floating:
                 continue

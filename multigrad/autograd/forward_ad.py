@@ -45,7 +45,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise GradientError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     if not entered:
         raise GradientError("Trying to exit a forward AD level but none was entered. Dual level must be a positive number.")
-    entered[-1].finished = True
+    entered[-1].finish()
     _entered.set(entered[:-1])
 
 

@@ -203,7 +203,7 @@ def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
     """A constant that raises when it is differentiated: by this level if `parents` are given, by those further in if they recorded it."""
     if isinstance(x, Immutable):  # the gradients of a batch, or a dual
         found = x._copied()
-        found._array = _poisoned(x._array, parents)
+        found._put(_poisoned(x._array, parents))
         return found
     if not isinstance(x, Tensor):
         if is_array(x) and parents:

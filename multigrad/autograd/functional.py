@@ -334,7 +334,7 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
             table.append(_unpack(_blocks(x, columns, inputs), several_in))
         return _unpack(tuple(table), several_out)
     finally:
-        vectors.finished = True
+        vectors.finish()
 
 
 def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:

@@ -105,12 +105,15 @@ class saved_tensors_hooks:
             raise TypeError("saved_tensors_hooks takes two functions, pack_hook and unpack_hook")
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
+        self._entered: list[saved.Pair] = []
 
     def __enter__(self) -> None:
-        saved.enter((self.pack_hook, self.unpack_hook))
+        pair = saved.Pair(self.pack_hook, self.unpack_hook)
+        saved.enter(pair)
+        self._entered.append(pair)
 
     def __exit__(self, *exc: object) -> None:
-        saved.leave()
+        saved.leave(self._entered.pop())
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -141,7 +144,7 @@ def _from_host(packed: tuple[Any, Any]) -> Tensor:
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within this context, entering `saved_tensors_hooks` raises RuntimeError with this message."""
-    if saved.default.get():
+    if saved.any_in_force():
         raise RuntimeError(error_message)
     before = saved.disabled.get()
     try:

@@ -438,7 +438,7 @@ def _register_pytree() -> None:
     from ..engine.dispatch import recording_at
     from ..engine.element import host_named
     from ..engine.level import Layer
-    from ..engine.tensor import Data, LayeredTensor, Tensor, View, wrap
+    from ..engine.tensor import Data, Tensor, View, wrap
 
     def flatten(t: Any) -> tuple[tuple[Any], None]:
         x = t
@@ -467,6 +467,6 @@ def _register_pytree() -> None:
             blank._elem = host_named("jax").element(getattr(child, "dtype", None))
             return blank
 
-    for kind in (Tensor, View, Data, LayeredTensor):
+    for kind in (Tensor, View, Data):
         jax.tree_util.register_pytree_node(kind, flatten, unflatten)
     _registered = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .graph import AccumulateGrad, last_write, tick
 from .level import Layer, innermost
-from .tensor import LayeredTensor, Tensor, _new, wrap_at
+from .tensor import Tensor, _new, wrap_at
 
 if TYPE_CHECKING:
     from .backward import Pass
@@ -36,7 +36,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
             if before is not None:
                 cell.grad = before + given  # recorded only where the pass is, see run_pass
             else:
-                cell.grad = given.clone() if type(given) is not LayeredTensor else given  # later gradients are added to it in place
+                cell.grad = given.clone() if given._elem.run is None else given  # later gradients are added to it in place
     return leaf
 
 

@@ -17,7 +17,7 @@ from . import views
 from .dispatch import general, wrap_like
 from .graph import AccumulateGrad
 from .level import Layer
-from .tensor import Data, LayeredTensor, Tensor, wrap_at
+from .tensor import Data, Tensor, wrap_at
 
 _KEY = "multigrad.copies"
 
@@ -63,7 +63,7 @@ def _is_leaf(x: Tensor) -> bool:
     """Whether the copy is a leaf: of constants, and of leaves but those that a transformation differentiates by."""
     if x._node is None:
         return True
-    return type(x._node) is AccumulateGrad and not (isinstance(x, LayeredTensor) and any(x._node is node for node in x._run.inputs))
+    return type(x._node) is AccumulateGrad and not (x._run is not None and any(x._node is node for node in x._run.inputs))
 
 
 def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:

@@ -17,18 +17,17 @@ from functools import partial
 from typing import Any
 
 from ..errors import GradientError
-from . import grad_mode, instruments
+from . import grad_mode, instruments, level
 from .backward import Pass, current
 from .computed import TWICE, Computed
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
-from .grad_mode import Mode
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
-from .level import Guest, Layer, Run
+from .level import Guest, Layer, Run, Switch
 from .rules import Pullback, conform_gradient
-from .tensor import LayeredTensor, Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_new
+from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
 
 
@@ -112,7 +111,7 @@ class BackwardCFunction(FunctionCtx):
 
     def _begin(self, flat: Sequence[Any], top: Tensor | None, forward: Computed | None = None) -> None:
         """Take note of the arguments, as they are before forward."""
-        self._run = top._run if type(top) is LayeredTensor else None
+        self._run = None if top is None else top._elem.run
         self._level = 1 if top is None else top._level
         records = top is not None and recording_at(top)
         needs, edges, nodes, self._arguments = [], [], [], []
@@ -208,6 +207,9 @@ class BackwardCFunction(FunctionCtx):
             if self._forward is not None:
                 self._notice(flat, self._forward)
             instruments.recorded(node, flat, tuple(results))
+            gate = level.mode.get()
+            if gate is not True:
+                gate.recorded(node, tuple(flat), tuple(results))
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
         self._forward = None
@@ -291,7 +293,7 @@ class BackwardCFunction(FunctionCtx):
         value = refusing(x._array if own else x, self._movers, name)
         if not records and not own:
             return value
-        t = wrap(strip(value)) if self._run is None else LayeredTensor._make(value, self._run, self._level)
+        t = wrap(strip(value)) if self._run is None else wrap_in(self._run, self._level, value)
         return with_error(t, self._next, TWICE.format(name)) if records else t
 
     def _called(self, given: Sequence[Any]) -> Any:
@@ -426,10 +428,10 @@ class BackwardCFunction(FunctionCtx):
         """A gradient that backward returned, as the engine takes it: of the argument's shape and dtype."""
         x = peeled(x, self._level)  # what it was computed with may have been made where another transformation runs
         above = _stays(x, self._level) and x._level <= reach
-        t = x if above or (type(x) is Tensor and self._run is None) else self._at_level(x, p.like, "backward")
+        t = x if above or (type(x) is Tensor and x._elem.run is None and self._run is None) else self._at_level(x, p.like, "backward")
         t._check()
         given = tuple(t.shape)
-        if t._elem is not elem or given != shape:
+        if t._elem.base is not elem or given != shape:
             if t._elem.host is not elem.host:
                 raise mixed(f"the gradient {number} of {type(self).__name__}", elem.host, t._elem.host)
             if t._elem.complex and not elem.complex:
@@ -469,8 +471,8 @@ def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
     return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
 
 
-def mode_in_backward(run: Run | None, level: int) -> Mode:
+def mode_in_backward(run: Run | None, level: int) -> Switch:
     """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
     if run is None:
-        return grad_mode._base
+        return grad_mode.BASE
     return run.grad_mode if level == run.own_level else run.inner

@@ -15,13 +15,13 @@ from typing import Any
 
 from .. import registry
 from ..registry import Op, per_operation
-from . import grad_mode, layout, tensor
+from . import layout, level, tensor
 from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
-from .level import Layer, innermost
-from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
-from .tensor import How, LayeredTensor, Tensor, View, checked, strip, wrap, wrap_new
+from .level import Layer
+from .rules import array_index, caller, is_flat, positions, pullback_of, raw_function, recorder
+from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -126,7 +126,7 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
 
 def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None) -> Any:
     """Run `op` where the highest level among its arguments is that of the Tensor `top`; on raw arrays by `carry_out`, if that is given."""
-    reach = top._level
+    reach = top._elem.level
     host: Host = top._elem.host
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
@@ -134,7 +134,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
     pure = True  # all raw arrays are of one host
     deep = False  # some value is a layer of a lower level
     for role, value in zip(op.roles.values(), values, strict=True):
-        if isinstance(value, Tensor) and value._level == reach:
+        if isinstance(value, Tensor) and value._elem.level == reach:
             if value._born is not None:
                 value._check()
             x = value._array
@@ -189,7 +189,7 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
 
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
     """The value of a Tensor of this level one layer in, its node and its version cell; anything else is a constant."""
-    if isinstance(x, Tensor) and x._level == reach:
+    if isinstance(x, Tensor) and x._elem.level == reach:
         if x._born is not None:
             x._check()
         return x._array, x._node, x._cell
@@ -224,7 +224,8 @@ def plain_scalars(x: Any, host: Host) -> Any:
 def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, top: Tensor,
            values: Sequence[Any]) -> Any:
     """Wrap the output(s) of `op` in Tensors of `top`'s level, with a node if a gradient may flow to an argument."""
-    recorded = op.kind != "nondifferentiable" and recording_at(top)
+    mode: Any = op.kind != "nondifferentiable" and mode_at(top)
+    recorded = bool(mode)
     if op.outputs == ():
         if not is_array(ans):
             if recorded and needs_of(op, edges) is not None:
@@ -244,18 +245,24 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
             if t._elem.opaque:
                 raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
                                 "Convert the operand first, or detach() the argument that requires grad.")
-            _attach(op, needs, inner, edges, cells, ans, [t])
+            node = _attach(op, needs, inner, edges, cells, ans, [t])
+            if mode is not True:
+                mode.recorded(node, tuple(values), t)
         elif not recorded:
             _mark(op, edges, (t,))
         return t
     outs = tuple(ans)
     tensors = [wrap_like(top, x, base, how) if is_array(x) else x
                for x, (base, how) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
+    made: Node | None = None
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
-        _attach(op, needs, inner, edges, cells, ans, tensors)
+        made = _attach(op, needs, inner, edges, cells, ans, tensors)
     elif not recorded:
         _mark(op, edges, tensors)
-    return _named(op, _same_structure(ans, tensors))
+    result = _named(op, _same_structure(ans, tensors))
+    if made is not None and mode is not True:
+        mode.recorded(made, tuple(values), result)
+    return result
 
 
 def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -317,28 +324,28 @@ def is_fixed(k: slice) -> bool:
     return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
-def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> None:
+def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> Node:
     first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
     elem: Element = first._elem
     overrides = elem.host.backend.rules.get(op.name)
-    rule = pullback(op, needs, elem.complex, True, None if overrides is None else backend_rules(op, elem.host))
+    rule = pullback_of(op, needs, elem.complex, True, elem.host, None if overrides is None else backend_rules(op, elem.host))
     multi = op.outputs != ()
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
     node.rule = rule
-    node.host = elem.host
     save, track = recorder(rule)
-    node.saved = save(inner, ans, lambda scalar: _constant_like(scalar, first), elem.host)
+    node.saved = save(inner, ans, first, elem.host)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
     node.next = flat[0] if rule.single else tuple(flat)
     if not multi:
         tensors[0]._node = node
-        return
+        return node
     assert isinstance(node, MultiNode)
     for i, t in enumerate(tensors):
         if isinstance(t, Tensor) and t._elem.floating:
             t._node = node.pick(i)
+    return node
 
 
 @per_operation
@@ -386,12 +393,6 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
     return flat
 
 
-def _constant_like(scalar: Any, like: Tensor) -> Any:
-    """A saved Python scalar becomes a 0-d array of the result's dtype and device."""
-    host = like._elem.host
-    return host.constant(host.xp, scalar, like._elem.dtype, host.device(host.xp, innermost(like)))
-
-
 def is_array(x: Any) -> bool:
     """Whether `x` is a layer or a raw array of a known library."""
     return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
@@ -399,17 +400,20 @@ def is_array(x: Any) -> bool:
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> Tensor:
     """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a Tensor of this level."""
-    if type(top) is LayeredTensor:
-        t = LayeredTensor._make(x, top._run, top._level)
-        return checked(t._on(base, how) if isinstance(base, Tensor) and base._level == top._level else t)
-    return checked(View._make(x, base, how) if isinstance(base, Tensor) else wrap(x))
+    if isinstance(base, Tensor) and base._elem.level == top._elem.level:
+        return checked(View._make(x, base, how))
+    return checked(wrap_at(top, x))
 
 
 def recording_at(top: Tensor) -> bool:
     """Whether the level of `top` records now."""
-    if type(top) is LayeredTensor:
-        return top._run.records(top._level)
-    return grad_mode.recording() is True
+    return bool(mode_at(top))
+
+
+def mode_at(top: Tensor) -> Any:
+    """Whether the level of `top` records now; a Mode if it does and observers are to be told."""
+    mode = level.mode.get()
+    return mode is True or mode.at(top._elem.run, top._elem.level)
 
 
 def wrap_result(op: Op, ans: Any) -> Any:

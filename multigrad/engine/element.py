@@ -1,7 +1,7 @@
 """Backends in use, and their element types.
 
-A `Host` is a Backend with what the engine made of it; an `Element` is one dtype of one host. Two arrays with the same
-Element share library, dtype and realness, so the hot path tests all three with one `is`.
+A `Host` is a Backend with what the engine made of it; an `Element` is one dtype of one host at one level. Two arrays with the
+same Element share library, dtype, realness and level, so the hot path tests all of them with one `is`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from .surface import mention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from .level import Run
 
 
 def _always(*_: Any) -> bool:
@@ -91,17 +93,34 @@ class Host:
 
 
 class Element:
-    """One dtype of one library, and of what kind it is.
+    """One dtype of one library at one level: what arrays have in common that one `is` compares.
 
+    base     the Element of raw arrays of this dtype, which is itself at the base level
+    run      the transformation that the level belongs to, None for the base level
+    level    its number
+    layered  whether values may themselves be layers, of lower levels
+    plans    what generated functions know of operations on such arrays, by operation: shared by all Elements of a base, but for those
+             that are layered, and those of each class of layers
+    truth    the Element of booleans here, None until it is asked for the first time
     wide     the dtype to add up many in, None for itself
     refusal  why no Tensor is made of such an array, None where one is; arguments that are only handed on may be such arrays
+
+    A transformation forgets its Elements when it ends, so a Tensor that outlives it can meet another one of the same meaning.
     """
 
-    __slots__ = ("bool", "complex", "dtype", "floating", "host", "opaque", "refusal", "wide")
+    __slots__ = ("_families", "base", "bool", "complex", "dtype", "floating", "host", "layered", "level", "opaque", "plans", "refusal",
+                 "run", "truth", "wide")  # fmt: skip
 
     def __init__(self, host: Host, dtype: Any) -> None:
         self.host = host
         self.dtype = dtype
+        self.base = self
+        self.run: Run | None = None
+        self.level = 1
+        self.layered = False
+        self.plans: dict[Any, Any] = {}
+        self._families: dict[tuple[Any, bool], dict[Any, Any]] = {(None, False): self.plans}
+        self.truth: Element | None = None
         self.bool = _is(host, dtype, "bool")
         self.complex = _is(host, dtype, "complex floating")
         self.floating = self.complex or _is(host, dtype, "real floating")
@@ -111,8 +130,49 @@ class Element:
         if self.wide is not None:
             narrow_seen[0] = True
 
+    def at(self, run: Run | None, level: int, layered: bool, kind: Any = None) -> Element:
+        """The Element of this dtype at a level of a transformation. `kind`: the class of the layers of that level, None for Tensors."""
+        if run is None:
+            return self.base
+        found: Element | None = run.elements.get((self.base, level, layered))
+        if found is None:
+            found = self.base._made_at(run, level, layered, kind)
+            if not run.finished:
+                found = run.elements.setdefault((self.base, level, layered), found)
+        return found
+
+    def beside(self, x: Any) -> Element:
+        """The Element of the value `x` at this level."""
+        layered = isinstance(x, Layer)
+        if layered is self.layered and x.dtype == self.dtype:
+            return self
+        base: Element = x._elem.base if layered else self.host.element(x.dtype)
+        return base.at(self.run, self.level, layered)
+
+    def _made_at(self, run: Run, level: int, layered: bool, kind: Any) -> Element:
+        found = _new(Element)
+        found.host, found.dtype, found.base = self.host, self.dtype, self
+        found.run, found.level, found.layered, found.truth = run, level, layered, None
+        found.bool, found.complex, found.floating, found.opaque = self.bool, self.complex, self.floating, self.opaque
+        found.refusal, found.wide = self.refusal, self.wide
+        found.plans = self._families.setdefault((kind, layered), {})
+        if layered:
+            run.deep.add(level)
+        return found
+
     def __repr__(self) -> str:
-        return f"<Element {self.host.name} {self.dtype}>"
+        return f"<Element {self.host.name} {self.dtype}{'' if self.run is None else f' of {self.run.name} at {self.level}'}>"
+
+
+_new = object.__new__
+
+
+def truth_of(elem: Element) -> Element:
+    """The Element of booleans at the level of `elem`."""
+    if elem.truth is None:
+        host = elem.host
+        elem.truth = host.element(host.xp.asarray([True]).dtype).at(elem.run, elem.level, elem.layered)
+    return elem.truth
 
 
 def _refusal(host: Host, dtype: Any) -> str | None:
@@ -155,7 +215,7 @@ def _wide(elem: Element) -> Any:
 
 _hosts: dict[str, Host] = {}
 # Of no library, whatever is imported later: what stands in keys and shapes need not be looked up each time.
-_by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
+by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
 
 
 def host_named(name: str) -> Host:
@@ -172,7 +232,7 @@ def host_of(x: Any) -> Host | None:
     """The host whose library `x` is an array of, or None if it is no array of a known library."""
     kind = type(x)
     try:
-        return _by_type[kind]
+        return by_type[kind]
     except KeyError:
         pass
     from ..backends import discovery
@@ -180,16 +240,21 @@ def host_of(x: Any) -> Host | None:
     backend = discovery.backend_of(x)
     if backend is None:
         return None
-    host = _by_type[kind] = _hosts.setdefault(backend.name, Host(backend))
+    host = by_type[kind] = _hosts.setdefault(backend.name, Host(backend))
     return host
 
 
 def forget() -> None:
     """Drop what was found for operations, after one was replaced; namespaces that users hold are emptied, not exchanged."""
-    for host in _hosts.values():
+    for host in list(_hosts.values()):
         host.xp._forget()
         if host._bound is not None:
             host._bound._forget()
+
+
+def all_plans() -> list[dict[Any, Any]]:
+    """The plans of all Elements."""
+    return [plans for host in list(_hosts.values()) for elem in list(host.elements.values()) for plans in list(elem._families.values())]
 
 
 SCALARS = (bool, int, float, complex)

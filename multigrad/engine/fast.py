@@ -1,149 +1,105 @@
-"""Straight code for the common case, generated from one template: plain Tensors of one element type.
+"""The functions of operations, generated from one template: classify the operands, call the library, wrap the result, record it.
 
-For every operation a Python function is written with the signature of the standard. If it takes one or two arrays,
-the function first tries the hot path: one test per operand, one dictionary lookup, the library's call, one Tensor, one
-node. Everything else (broadcasting, mixed dtypes, layers, lists, raw arrays) goes to `dispatch.general`.
+For every operation a Python function is written with the signature of the standard. Its straight code serves Tensors of one Element,
+at any level, beside which there may be a raw array of that dtype, a Python scalar, or a constant of the base level. Operands of other
+kinds go the way of `ways.py`, which is generated when it is first needed; what is rare in any program goes to `dispatch.general`.
 """
 
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Callable, Iterator
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
 
-from ..registry import METADATA, OPS, Op, Rule
-from . import generated, grad_mode, profiling
+from ..registry import METADATA, OPS, Op, Rule, keeping
+from . import element, generated, profiling, ways
 from .computed import mark
 from .dispatch import arrays_of, general, operate
-from .element import Element
+from .element import truth_of
 from .graph import Node, tick
+from .level import mode
+from .plans import CHOICES, conforms, learn
 from .residuals import residuals
-from .rules import Needs, Pullback, is_flat, pullback, raw_function
+from .rules import Needs, is_flat, pullback
 from .tensor import Tensor, View
 
 
-def conforms(op: Op) -> bool:
-    """Whether gradients must be given the shape and dtype of equally shaped arguments of one dtype.
+class Operand(NamedTuple):
+    """An array parameter in generated code: its name, and the locals that hold its value, its node, its version cell, its Python scalar."""
 
-    The rules of our own elementwise operations give them by themselves, which the tests see to.
-    """
-    return op.kind != "elementwise" or not op.module.startswith("multigrad.")
-
-
-class Plan:
-    """What the hot path of one operation needs for one element type."""
-
-    __slots__ = ("b1", "b2", "b12", "constant", "fn", "host", "out", "r1", "r2", "r12", "xp")
-
-    def __init__(self, op: Op, elem: Element, out: Element) -> None:
-        self.host = elem.host
-        self.xp = elem.host.xp
-        self.fn = raw_function(elem.host, op.name)
-        self.out = out
-        self.constant = elem.host.backend.kernels.get("constant") if elem.floating else None
-        if elem.floating and op.kind != "nondifferentiable":
-            def rule(needs: Needs, conform: bool) -> Pullback:
-                return pullback(op, needs, out.complex, conform)
-
-            if len(op.arrays) == 3:
-                self.b1, self.b2, self.b12 = (rule(needs, True) for needs in CHOICES)
-            elif len(op.arrays) == 1:
-                self.r1 = rule((True,), conforms(op))
-            else:
-                if not conforms(op):
-                    self.r1, self.r2, self.r12 = rule((True, False), False), rule((False, True), False), rule((True, True), False)
-                self.b1, self.b2, self.b12 = rule((True, False), True), rule((False, True), True), rule((True, True), True)
+    name: str
+    value: str
+    node: str
+    cell: str
+    scalar: str
 
 
-def learn(op: Op, plans: dict[Element, Any], elem: Element, result: Any) -> Any:
-    """Note how `op` turns out on `elem`, so that the hot path can take it from now on. Returns `result`.
-
-    Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
-    """
-    if _aside is not None or OPS.get(op.name) is not op:  # they are not to be learnt now, or this was held while it was replaced
-        return result
-    if op.view == "layout" and type(result) is Tensor:  # the next result may be a view
-        return result
-    usual = type(result) is (View if op.view else Tensor)  # not the argument itself, say
-    if usual and op.name not in elem.host.backend.rules:  # which may keep something else
-        out = result._elem
-        if out is elem or (op.kind == "nondifferentiable" and out.bool):
-            _note(plans, elem, Plan(op, elem, out))
-            return result
-    _note(plans, elem, False)
-    return result
+_functions: dict[Op, Callable[..., Any]] = {}
 
 
-def _note(plans: dict[Element, Any], elem: Element, plan: Any) -> None:
-    with _learning:
-        if _aside is None:
-            plans[elem] = plan
+def function_of(op: Op) -> Callable[..., Any]:
+    """The differentiable function of an operation, one for all backends."""
+    found = _functions.get(op)
+    if found is None:
+        found = make_function(op)
+        with keeping:
+            if OPS.get(op.name) is op:  # another thread may have replaced it meanwhile
+                found = _functions.setdefault(op, found)
+    return found
 
 
-_caches: WeakKeyDictionary[Callable[..., Any], dict[Element, Any]] = WeakKeyDictionary()
-"""The plans of each generated function, as long as that lives."""
-_learning = threading.RLock()
-_aside: WeakKeyDictionary[Callable[..., Any], dict[Element, Any]] | None = None
-"""The plans while they are set aside, and none is learnt."""
-
-
-def forget() -> None:
-    """Drop all plans (after a backend or an operation was replaced)."""
-    global _aside
-    with _learning:
-        for plans in _caches.values():
-            plans.clear()
-        _aside = None if _aside is None else WeakKeyDictionary()
-
-
-def set_aside() -> None:
-    """Close the hot path: until `bring_back`, every operation takes the general one."""
-    global _aside
-    with _learning:
-        _aside = WeakKeyDictionary({function: plans.copy() for function, plans in _caches.items()})
-        for plans in _caches.values():
-            plans.clear()
-
-
-def bring_back() -> None:
-    """Open the hot path again."""
-    global _aside
-    with _learning:
-        for function, before in (_aside or {}).items():
-            _caches[function].update(before)
-        _aside = None
+def forget(op: Op) -> None:
+    """Drop the function of a former declaration."""
+    with keeping:
+        for known in [known for known in _functions if known.name == op.name]:
+            del _functions[known]
 
 
 def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,
                   key_is_plain: bool = False) -> Callable[..., Any]:
     """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
 
-    reflected  with its two arguments exchanged, for `__radd__` and its kin
-    method     `axis` may be given by position, too
-    operator   what is no array is left to the other operand: NotImplemented
+    reflected     with its two arguments exchanged, for `__radd__` and its kin
+    method        `axis` may be given by position, too
+    operator      what is no array is left to the other operand: NotImplemented
+    key_is_plain  the key is one of integers and slices
     """
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
-    plans: dict[Element, Any] = {}
     scope: dict[str, Any] = {
-        "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_plans": plans, "_tick": tick, "_learn": learn,
-        "_general": operate if operator else general, "_recording": grad_mode.recording, "_mark": mark, "_arrays_of": arrays_of,
+        "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
+        "_kinds": element.by_type, "_general": operate if operator else general, "_mode": mode.get, "_mark": mark, "_arrays_of": arrays_of,
+        "_declined": ways.declined, "_way": ways.way_of(op),
+        "_learn": lambda op, elem, result: learn(op, elem, result, inner_function(op)),
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
     generated.run(text, f"multigrad {op.name}", scope)
-    function: Callable[..., Any] = scope["function"]
+    function: Any = scope["function"]
     function.__name__ = function.__qualname__ = name or op.name.rpartition(".")[2]
     function.__doc__ = op.doc or None
     function.__module__ = "multigrad"
     if not reflected and not method and not operator:
-        function.__signature__ = op.signature  # type: ignore[attr-defined]
+        function.__signature__ = op.signature
+    function.inner = None
     names = list(op.roles)
-    with _learning:
-        _caches[function] = plans
     profiling.note(function, op, [names[1], names[0], *names[2:]] if reflected else names)
-    return function
+    made: Callable[..., Any] = function
+    return made
+
+
+def inner_function(op: Op) -> Callable[..., Any]:
+    """The function of an operation as it is called on values one layer further in: another one than users call, so that who watches sees theirs."""
+    function: Any = function_of(op)
+    if function.inner is None:
+        inner = FunctionType(profiling.code_of(function), function.__globals__, function.__name__, function.__defaults__)
+        inner.__kwdefaults__ = function.__kwdefaults__
+        function.inner = inner
+    found: Callable[..., Any] = function.inner
+    return found
+
+
+ways.inner_function = inner_function
 
 
 def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
@@ -156,21 +112,28 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
     if "key" in names and not key_is_plain:
         yield "    if type(key) is not tuple and isinstance(key, tuple):"
         yield "        key = tuple(key)"
+    if op.kind == "composite":
+        yield f"    return _general(_op, {_values(op)})"
+        return
+    if _is_straight(op, key_is_plain):
+        yield from _straight_lines(op)
+    yield f"    _t = _way.call({', '.join(names)})"
+    yield f"    return _t if _t is not _declined else _general(_op, {_values(op)})"
+
+
+def _is_straight(op: Op, key_is_plain: bool) -> bool:
+    """Whether there is straight code for an operation."""
     arrays = op.arrays
-    first = names[: len(arrays)] == list(arrays) and all(op.signature.parameters[a].default is inspect.Parameter.empty for a in arrays)
-    # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the arguments: the general path sees
+    parameters = op.signature.parameters
+    first = list(op.roles)[: len(arrays)] == list(arrays) and all(parameters[a].default is inspect.Parameter.empty for a in arrays)
+    # An indexing key may hold Tensors anywhere, and whether the output is a view may depend on the arguments: the other way sees
     # to both. `key_is_plain` says that the key is one of integers and slices.
-    hidden = (callable(op.view) or "key" in names) and not key_is_plain
-    if first and op.outputs == () and op.kind != "composite" and "arrays" not in op.roles.values() and not hidden:
-        dtype = op.signature.parameters.get("dtype")
-        if dtype is None or dtype.default is None:
-            if len(arrays) == 1:
-                yield from _unary_lines(op)
-            elif len(arrays) == 2 and not op.view:
-                yield from _binary_lines(op)
-            elif _chooses(op):
-                yield from _choice_lines(op)
-    yield f"    return _general(_op, ({''.join(f'{n}, ' for n in names)}))"
+    hidden = (callable(op.view) or "key" in op.roles) and not key_is_plain
+    if not first or op.outputs != () or "arrays" in op.roles.values() or hidden:
+        return False
+    if "dtype" in parameters and parameters["dtype"].default is not None:
+        return False
+    return len(arrays) == 1 or (len(arrays) == 2 and not op.view) or _chooses(op)
 
 
 def _parameters(op: Op, reflected: bool, method: bool) -> str:
@@ -195,65 +158,12 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
     return ", ".join(parts)
 
 
-def _unary_lines(op: Op) -> Iterator[str]:
-    x = op.arrays[0]
-    call = _call(op, {x: "_a"})
-    guard = "".join(f" and type({p.name}) is not _Tensor" for p in op.signature.parameters.values()
-                    if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
-    values = f"({''.join(f'{n}, ' for n in op.roles)})"
-    if op.view or guard:  # a view and a node remember their arguments, which must not change
-        guard += "".join(f" and not isinstance({n}, list)" for n, role in op.roles.items() if role == "plain" and n not in ("key", "copy", "dtype"))
-    guard += " and dtype is None" if "dtype" in op.roles else ""
-    if op.view == "layout":
-        guard += " and copy is None"
-    yield f"    if {_plain(x)}{guard}:"
-    yield f"        _e = {x}._elem"
-    yield "        _p = _plans.get(_e)"
-    yield "        if _p:"
-    yield f"            _a = {x}._array"
-    if op.view == "layout":  # of memory in row-major order it is a view for sure; the general path asks
-        yield f"            if not _p.host.dense(_p.xp, _a) or type({x}) is _View and not _p.host.mutable:"
-        yield f"                return _general(_op, {values})"
-    yield f"            _y = {call}"
-    yield from _tensor_lines(op, "            ", x)
-    if op.kind == "nondifferentiable":
-        yield "            _t._node = None"
-        yield "            return _t"
-    else:
-        yield f"            _n = {x}._node"
-        yield from _constant_lines(op, "_n is None", "            ")
-        yield from _node_lines(op, (True,), "            ", "_p.r1", "_n", {x: "_a"}, conform=conforms(op))
-    yield "        if _p is None:"
-    yield f"            return _learn(_op, _plans, _e, _general(_op, {values}))"
+def _values(op: Op) -> str:
+    """The values of all parameters as a tuple."""
+    return f"({''.join(f'{n}, ' for n in op.roles)})"
 
 
-def _binary_lines(op: Op) -> Iterator[str]:
-    x1, x2 = op.arrays
-    values = f"({''.join(f'{n}, ' for n in op.roles)})"
-    guard = " and dtype is None" if "dtype" in op.roles else ""
-    yield f"    if {_plain(x1)}{guard}:"
-    yield f"        _e = {x1}._elem"
-    yield f"        if {_plain(x2)}:"
-    yield f"            if {x2}._elem is _e:"
-    yield "                _p = _plans.get(_e)"
-    yield "                if _p:"
-    yield f"                    _a = {x1}._array"
-    yield f"                    _b = {x2}._array"
-    yield f"                    _y = {_call(op, {x1: '_a', x2: '_b'})}"
-    yield from _tensor_lines(op, "                    ", x1)
-    yield from _record_lines(op, x1, x2, "                    ")
-    yield "                elif _p is None:"
-    yield f"                    return _learn(_op, _plans, _e, _general(_op, {values}))"
-    if op.kind == "elementwise" or op.operator in ("lt", "le", "gt", "ge", "eq", "ne"):
-        yield f"        elif type({x2}) is float or type({x2}) is int:"
-        rules = "b" if conforms(op) else "r"
-        yield from _scalar_lines(op, x1, x2, (True, False), f"_p.{rules}1")
-        yield f"    elif {_plain(x2)}{guard} and (type({x1}) is float or type({x1}) is int):"
-        yield f"        _e = {x2}._elem"
-        yield from _scalar_lines(op, x2, x1, (False, True), f"_p.{rules}2", "        ")
-
-
-CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
+# ----- Classify -----
 
 
 def _chooses(op: Op) -> bool:
@@ -264,152 +174,280 @@ def _chooses(op: Op) -> bool:
     return kept <= {op.arrays[0]} | {f"{x}_{what}" for x in op.arrays[1:] for what in ("shape", "dtype")}
 
 
-def _choice_lines(op: Op) -> Iterator[str]:
-    first, x1, x2 = op.arrays
-    yield f"    if {_plain(first)} and {first}._elem.bool:"
-    yield f"        _e = {x1}._elem if {_plain(x1)} else {x2}._elem if {_plain(x2)} else None"
-    yield "        _p = _plans.get(_e)"
-    yield f"        if _p and {first}._elem.host is _p.host:"
-    for x, value, node in ((x1, "_a", "_n1"), (x2, "_b", "_n2")):
-        yield f"            if {_plain(x)} and {x}._elem is _e:"
-        yield f"                {value} = {x}._array"
-        yield f"                {node} = {x}._node"
-        yield f"            elif (type({x}) is float or type({x}) is int) and _e.floating:"
-        yield f"                {value} = {x}"
-        yield f"                {node} = None"
-        yield "            else:"
-        yield f"                return _general(_op, ({first}, {x1}, {x2}))"
-    pad = "            "
-    local = {first: "_c0", x1: "_a", x2: "_b"}
-    yield f"{pad}_c0 = {first}._array"
-    yield f"{pad}_y = {_call(op, local)}"
-    yield from _tensor_lines(op, pad, x1)
-    yield from _constant_lines(op, "_n1 is None and _n2 is None", pad)
-    yield f"{pad}if _n2 is None:"
-    yield from _node_lines(op, CHOICES[0], pad + "    ", "_p.b1", "_n1", local, conform=True)
-    yield f"{pad}if _n1 is None:"
-    yield from _node_lines(op, CHOICES[1], pad + "    ", "_p.b2", "_n2", local, conform=True)
-    yield from _node_lines(op, CHOICES[2], pad, "_p.b12", "(_n1, _n2)", local, conform=True)
-    yield "        if _p is None and _e is not None:"
-    yield f"            return _learn(_op, _plans, _e, _general(_op, ({first}, {x1}, {x2})))"
+def _straight_lines(op: Op) -> Iterator[str]:
+    operands = [Operand(x, f"_a{i}", f"_n{i}", f"_c{i}", f"_s{i}") for i, x in enumerate(op.arrays)]
+    if len(operands) == 1:
+        yield from _one(op, operands[0])
+    elif len(operands) == 2:
+        yield from _two(op, *operands)
+    else:
+        yield from _choice(op, *operands)
+    yield "    if _p:"
+    yield from _body(op, operands)
+    yield "    if _p is None:"
+    yield f"        return _learn(_op, _e, _general(_op, {_values(op)}))"
 
 
 def _plain(x: str) -> str:
-    """The test for a Tensor of the base level: no subclass but a view of memory that was not written since."""
-    return f"(type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._born)"
+    """The test for a Tensor, or a view of memory that was not written since."""
+    return f"type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._born"
 
 
-def _record_lines(op: Op, x1: str, x2: str, pad: str) -> Iterator[str]:
-    """Record a function of two arrays: elementwise ones of equal shapes need not have their gradients summed over axes."""
+def _fetch(op: Op, x: Operand, pad: str) -> Iterator[str]:
+    """Take a Tensor apart."""
+    yield f"{pad}{x.value} = {x.name}._array"
+    if op.kind != "nondifferentiable":
+        yield f"{pad}{x.node} = {x.name}._node"
+    yield from _further(op, x, f"{x.name}._cell", x.value, "None", pad)
+
+
+def _as_constant(op: Op, x: Operand, scalar: str, pad: str) -> Iterator[str]:
+    """An operand without a history."""
+    if op.kind != "nondifferentiable":
+        yield f"{pad}{x.node} = None"
+    yield from _further(op, x, "()", scalar or x.value, scalar or "None", pad)
+
+
+def _further(op: Op, x: Operand, cell: str, given: str, scalar: str, pad: str) -> Iterator[str]:
+    """The version cell of an operand, and what it was as a Python scalar, where anything takes these."""
+    names = _taken(op)
+    if x.name in names and not op.view:
+        yield f"{pad}{x.cell} = {cell}"
+    if f"{x.name}_scalar" in names:
+        yield f"{pad}{x.scalar} = {scalar}"
+    if op.name == "pow":  # which looks at the scalar itself
+        yield f"{pad}{x.value}_given = {given}"
+
+
+def _taken(op: Op) -> set[str]:
+    """What the rules of an operation keep."""
+    rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
+    return {name for rule in rules for name in rule.keeps}
+
+
+def _one(op: Op, x: Operand) -> Iterator[str]:
+    guard = "".join(f" and type({p.name}) is not _Tensor" for p in op.signature.parameters.values()
+                    if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
+    if op.view or guard:  # a view and a node remember their arguments, which must not change
+        guard += "".join(f" and not isinstance({n}, list)" for n, role in op.roles.items() if role == "plain" and n not in ("key", "copy", "dtype"))
+    guard += " and dtype is None" if "dtype" in op.roles else ""
+    if op.view == "layout":
+        guard += " and copy is None"
+    yield f"    if ({_plain(x.name)}){guard}:"
+    yield f"        _e = {x.name}._elem"
+    yield "        _p = _e.plans.get(_op)"
+    yield from _fetch(op, x, "        ")
+    if op.view == "layout":  # of memory in row-major order it is a view for sure; the general path asks
+        yield f"        if _p and (not _p.host.dense(_p.xp, {x.value}) or type({x.name}) is _View and not _p.host.mutable):"
+        yield "            _p = False"
+    yield "    else:"
+    yield "        _p = False"
+
+
+def _two(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
+    guard = " and dtype is None" if "dtype" in op.roles else ""
+    for x, y, word in ((x1, x2, "if"), (x2, x1, "elif")):
+        yield f"    {word} ({_plain(x.name)}){guard}:"
+        yield f"        _e = {x.name}._elem"
+        yield "        _p = _e.plans.get(_op)"
+        yield from _fetch(op, x, "        ")
+        if x is x1:
+            yield f"        if {_plain(y.name)}:"
+            yield from _meet(op, x, y)
+        yield from _beside(op, y, "        ", "if" if x is x2 else "elif")
+    yield "    else:"
+    yield "        _p = False"
+
+
+def _meet(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
+    """Two Tensors: of one Element, or one of them a constant of the base level."""
+    pad = "            "
+    yield f"{pad}if {x2.name}._elem is not _e:"
+    yield f"{pad}    if {x2.name}._elem is _e.base and {x2.name}._node is None:"
+    yield f"{pad}        pass"
+    yield f"{pad}    elif _e is {x2.name}._elem.base and {x1.name}._node is None:"
+    yield f"{pad}        _e = {x2.name}._elem"
+    yield f"{pad}        _p = _e.plans.get(_op)"
+    yield f"{pad}    else:"
+    yield f"{pad}        _p = False"
+    yield from _fetch(op, x2, pad)
+
+
+def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
+    """What else may stand beside a Tensor: a Python scalar, a raw array of its library and dtype."""
+    if op.kind == "elementwise" or op.operator in ("lt", "le", "gt", "ge", "eq", "ne"):
+        yield f"{pad}{word} type({x.name}) is float or type({x.name}) is int:"
+        yield f"{pad}    if _p and _p.constant is not None:"
+        yield f"{pad}        {x.value} = _p.constant(_p.xp, {x.name}, _e.dtype, None)"
+        yield from _as_constant(op, x, x.name, pad + "        ")
+        yield f"{pad}    elif _p or not _e.floating:"
+        yield f"{pad}        _p = False"
+        word = "elif"
+    yield f"{pad}{word} _kinds.get(type({x.name})) is _e.host and {x.name}.dtype == _e.dtype:"
+    yield f"{pad}    {x.value} = {x.name}"
+    yield from _as_constant(op, x, "", pad + "    ")
+    yield f"{pad}else:"
+    yield f"{pad}    _p = False"
+
+
+def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
+    c = chosen.name
+    yield f"    _e = {x1.name}._elem if {_plain(x1.name)} else {x2.name}._elem if {_plain(x2.name)} else None"
+    yield f"    if _e is not None and ({_plain(c)}):"
+    yield f"        _q = {c}._elem"
+    yield f"        if type({x2.name}) is _Tensor and _e is {x2.name}._elem.base:"
+    yield f"            _e = {x2.name}._elem"
+    yield "        _p = _e.plans.get(_op)"
+    yield "        if not _q.bool or _q.host is not _e.host or (_q.layered and not _e.layered) \\"
+    yield f"                or (_q.level != _e.level and (_q.run is not None or {c}._node is not None)):"
+    yield "            _p = False"
+    yield f"        {chosen.value} = {c}._array"
+    yield from _further(op, chosen, f"{c}._cell", chosen.value, "None", "        ")
+    for x in (x1, x2):
+        yield f"        if ({_plain(x.name)}) and ({x.name}._elem is _e or {x.name}._elem is _e.base and {x.name}._node is None):"
+        yield from _fetch(op, x, "            ")
+        yield f"        elif (type({x.name}) is float or type({x.name}) is int) and _e.floating:"
+        yield f"            {x.value} = {x.name}"
+        yield from _as_constant(op, x, "", "            ")
+        yield f"        elif _kinds.get(type({x.name})) is _e.host and {x.name}.dtype == _e.dtype:"
+        yield f"            {x.value} = {x.name}"
+        yield from _as_constant(op, x, "", "            ")
+        yield "        else:"
+        yield "            _p = False"
+    yield "    else:"
+    yield "        _p = False"
+
+
+# ----- Call, wrap, record -----
+
+
+def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
+    pad = "        "
+    yield f"{pad}_y = {_call(op, operands)}"
+    yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
         yield f"{pad}_t._node = None"
         yield f"{pad}return _t"
         return
-    local = {x1: "_a", x2: "_b"}
-    yield f"{pad}_n1 = {x1}._node"
-    yield f"{pad}_n2 = {x2}._node"
-    yield from _constant_lines(op, "_n1 is None and _n2 is None", pad)
-    for conform in ((True,) if conforms(op) else (False, True)):
-        inner = pad
-        if not conform:
-            yield f"{pad}if _a.shape == _b.shape:"
-            inner = pad + "    "
-        rules = "b" if conform else "r"
-        yield f"{inner}if _n2 is None:"
-        yield from _node_lines(op, (True, False), inner + "    ", f"_p.{rules}1", "_n1", local, conform=conform)
-        yield f"{inner}if _n1 is None:"
-        yield from _node_lines(op, (False, True), inner + "    ", f"_p.{rules}2", "_n2", local, conform=conform)
-        yield from _node_lines(op, (True, True), inner, f"_p.{rules}12", "(_n1, _n2)", local, conform=conform)
-
-
-def _scalar_lines(op: Op, x: str, scalar: str, needs: Needs, rule: str, pad: str = "            ") -> Iterator[str]:
-    """One operand is a Python scalar. A cached 0-d array in its place is twice as fast; pow looks at the scalar itself."""
-    yield f"{pad}_p = _plans.get(_e)"
-    yield f"{pad}if _p and _p.constant is not None:"
-    yield f"{pad}    _a = {x}._array"
-    yield f"{pad}    _b = _p.constant(_p.xp, {scalar}, _e.dtype, None)"
-    forward = {x: "_a", scalar: scalar if op.name == "pow" else "_b"}
-    yield f"{pad}    _y = {_call(op, forward)}"
-    yield from _tensor_lines(op, pad + "    ", x)
-    if op.kind == "nondifferentiable":
+    ruled = operands[-2:]
+    yield f"{pad}if {' and '.join(f'{x.node} is None' for x in ruled)}:"
+    yield f"{pad}    _t._node = None"
+    yield f"{pad}    return _t"
+    off = "" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)"
+    if op.view:  # which has asked
+        yield f"{pad}if not _r:"
         yield f"{pad}    _t._node = None"
-        yield f"{pad}    return _t"
+        yield f"{pad}    return _t{off}"
     else:
-        yield f"{pad}    _n = {x}._node"
-        yield from _constant_lines(op, "_n is None", pad + "    ")
-        yield from _node_lines(op, needs, pad + "    ", rule, "_n", {x: "_a", scalar: "_b"}, scalar, conforms(op))
-    yield f"{pad}if _p is None and _e.floating:"
-    yield f"{pad}    return _learn(_op, _plans, _e, _general(_op, ({''.join(f'{n}, ' for n in op.roles)})))"
+        yield from _ask(pad)
+        yield f"{pad}    if not _r:"
+        yield f"{pad}        _t._node = None"
+        yield f"{pad}        return _t{off}"
+    yield f"{pad}_t._node = _m = _new(_Node)"
+    yield f"{pad}_m.seq = _tick()"
+    if len(operands) == 1:
+        yield from _node(op, (True,), pad, "_p.r1", operands)
+    elif len(operands) == 3:
+        yield from _patterns(op, operands, CHOICES, "b", pad)
+    elif conforms(op):
+        yield from _patterns(op, operands, PAIRS, "b", pad)
+    else:
+        yield from _patterns(op, operands, PAIRS, "r", pad)
 
 
-def _tensor_lines(op: Op, pad: str, x: str) -> Iterator[str]:
+PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
+
+
+def _patterns(op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules: str, pad: str) -> Iterator[str]:
+    """A node for each pattern of wanted gradients. Elementwise functions of equal shapes need not have their gradients summed over axes."""
+    x1, x2 = operands[-2:]
+    same = {x.name: f"_y.shape == {x.value}.shape" for x in (x1, x2)}
+    tests = (f"if {x2.node} is None:", f"elif {x1.node} is None:", "else:")
+    equal = (same[x1.name], same[x2.name], f"{x1.value}.shape == {x2.value}.shape")
+    for pattern, number, test, shapes in zip(needs, ("1", "2", "12"), tests, equal, strict=True):
+        yield f"{pad}{test}"
+        if rules == "r":
+            yield f"{pad}    if {shapes}:"
+            yield from _node(op, pattern, pad + "        ", f"_p.r{number}", operands, conform=False)
+            yield f"{pad}    else:"
+            yield from _node(op, pattern, pad + "        ", f"_p.b{number}", operands, conform=True)
+        else:
+            yield from _node(op, pattern, pad + "    ", f"_p.b{number}", operands, conform=True)
+    yield from _told(op, pad)
+
+
+def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
     yield f"{pad}_t = _new(_{'View' if op.view else 'Tensor'})"
     yield f"{pad}_t._array = _y"
-    yield f"{pad}_t._elem = _p.out"
+    yield f"{pad}_t._elem = _e" + (" if _p.same else _e.truth or _truth(_e)" if op.kind == "nondifferentiable" else "")
     if op.view:
-        yield f"{pad}_t._cell = _c = {x}._cell"
+        yield f"{pad}_t._cell = _c = {x.name}._cell"
         yield f"{pad}_t._born = len(_c)"
-        yield f"{pad}_t._base = {x}"
-        yield f"{pad}_r = _recording()"
-        yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r)"
+        yield f"{pad}_t._base = {x.name}"
+        yield from _ask(pad)
+        yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r and True)"
     else:
         yield f"{pad}_t._cell = _c = []"
 
 
-def _constant_lines(op: Op, constants: str, pad: str) -> Iterator[str]:
-    """What becomes of the result if its operands are `constants`, or where nothing is recorded. Inside a forward the mode is None."""
-    yield f"{pad}if {constants}:"
-    yield f"{pad}    _t._node = None"
-    yield f"{pad}    return _t"
-    if not op.view:
-        yield f"{pad}_r = _recording()"
-    yield f"{pad}if not _r:"
-    yield f"{pad}    _t._node = None"
-    yield f"{pad}    return _t" + ("" if is_flat(op) else " if _r is False else _mark(_t)")
+def _ask(pad: str) -> Iterator[str]:
+    """Ask the gate: whether the level records, or a Mode whose observers are to be told."""
+    yield f"{pad}_r = _mode()"
+    yield f"{pad}if _r is not True:"
+    yield f"{pad}    _r = _r.base and _r.at(None, 1) if _e.run is None else _r.at(_e.run, _e.level)"
 
 
-def _node_lines(op: Op, needs: Needs, pad: str, rule: str, parents: str, local: dict[str, str], scalar: str = "",
-                conform: bool = False) -> Iterator[str]:
-    plan = pullback(op, needs, False, conform)
-    saved = "".join(_saved_text(op, name, local, scalar) + ", " for name in plan.plan)
-    cells = [_cell_text(op, name, scalar) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
-    if all(c == "()" for c in cells):
-        cells = []
-    yield f"{pad}_t._node = _m = _new(_Node)"
-    yield f"{pad}_m.seq = _tick()"
-    yield f"{pad}_m.rule = {rule}"
-    yield f"{pad}_m.host = _p.host"
-    yield f"{pad}_m.saved = ({saved})"
-    yield f"{pad}_m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
-    yield f"{pad}_m.next = {parents}"
+def _told(op: Op, pad: str) -> Iterator[str]:
+    yield f"{pad}if _r is not True:"
+    yield f"{pad}    _r.recorded(_m, {_values(op)}, _t)"
     yield f"{pad}return _t"
 
 
-def _saved_text(op: Op, name: str, local: dict[str, str], scalar: str) -> str:
+def _node(op: Op, needs: Needs, pad: str, rule: str, operands: Sequence[Operand], conform: bool = False) -> Iterator[str]:
+    """Fill the node of the result."""
+    wanted = [x.node for x, need in zip(operands, needs, strict=True) if need]
+    plan = pullback(op, needs, False, conform or conforms(op))
+    saved = "".join(_saved_text(op, name, operands) + ", " for name in plan.plan)
+    cells = [_cell_text(op, name, operands) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
+    yield f"{pad}_m.rule = {rule}"
+    yield f"{pad}_m.saved = ({saved})"
+    yield f"{pad}_m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
+    yield f"{pad}_m.next = {wanted[0] if len(wanted) == 1 else '(' + ', '.join(wanted) + ')'}"
+    if len(operands) == 1:
+        yield from _told(op, pad)
+
+
+def _saved_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
+    local = {x.name: x for x in operands}
     if name in op.roles:
-        return local.get(name, name)
+        return local[name].value if name in local else name
     if name == "ans":
         return "_y"
     f = residuals(op).get(name)
     if f is not None:
-        return f"_residual_{name}(_p.xp, {', '.join(_saved_text(op, n, local, scalar) for n in f.takes[1:])})"
+        return f"_residual_{name}(_p.xp, {', '.join(_saved_text(op, n, operands) for n in f.takes[1:])})"
     argument, _, what = name.rpartition("_")
     assert what in METADATA, name
     if what == "scalar":
-        return argument if argument == scalar else "None"
-    array = local[argument]
+        return local[argument].scalar
+    array = local[argument].value
     if what in ("device", "order"):
         return f"_p.host.{what}(_p.xp, {array})"
     return f"{array}.{what}"
 
 
-def _cell_text(op: Op, name: str, scalar: str) -> str:
+def _cell_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
     if name == "ans":
         return "_c"
-    return "()" if name == scalar or name in residuals(op) else f"{name}._cell"
+    if name in residuals(op):
+        return "()"
+    if op.view:  # which shares the cell of its operand
+        return "_c"
+    return next((x.cell for x in operands if x.name == name), f"{name}._cell")
 
 
-def _call(op: Op, local: dict[str, str]) -> str:
+def _call(op: Op, operands: Sequence[Operand]) -> str:
+    local = {x.name: x.value + ("_given" if op.name == "pow" else "") for x in operands}
     parts = []
     for p in op.signature.parameters.values():
         text = local.get(p.name, p.name)

@@ -9,38 +9,43 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from contextvars import Token
 from typing import Any, TypeVar
 
 from . import level
 from .each_call import each_call
+from .level import OFF, Switch, running
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_base: ContextVar[bool | None] = ContextVar("multigrad.grad_mode", default=True)
-recording = _base.get
-"""Whether the base level records: what the hot path asks. None inside the forward of a Function: it does not, but notes what is computed."""
+BASE = level.BASE
+"""The grad mode of the base level."""
 
-Mode = ContextVar[bool | None] | level.Switch
-
-level.state.append(_base)
+_gate, _set = level.mode.get, level.mode.set
 
 
-class Several(level.Switch):
+def recording() -> bool | None:
+    """Whether the base level records. None inside the forward of a Function: it does not, but notes what is computed."""
+    gate = _gate()
+    return True if gate is True else gate.base
+
+
+class Several(Switch):
     """Grad modes of several levels, which users switch as one. It is on where the first one is."""
 
     __slots__ = ("modes",)
 
-    def __init__(self, *modes: Mode) -> None:
+    def __init__(self, *modes: Switch) -> None:
         self.modes = modes
 
-    def get(self) -> Any:
-        return Values(mode.get() for mode in self.modes)
+    def within(self, gate: Any) -> Any:
+        return Values(mode.within(gate) for mode in self.modes)
 
-    def set(self, on: Any) -> None:
+    def changed(self, gate: Any, on: Any) -> Any:
         values = on if type(on) is Values else (on,) * len(self.modes)
         for mode, value in zip(self.modes, values, strict=True):
-            switch(mode, value)
+            gate = switched_in(gate, mode, value)
+        return gate
 
 
 class Values(tuple[Any, ...]):
@@ -52,7 +57,7 @@ class Values(tuple[Any, ...]):
         return bool(self[0])
 
 
-def joined(mode: Mode) -> Mode:
+def joined(mode: Switch) -> Switch:
     """What users switch where arrays of the level of `mode` are theirs to compute with: that level, and the innermost one."""
     innermost = _variable()
     if innermost is mode or (type(innermost) is Several and mode in innermost.modes):
@@ -60,9 +65,9 @@ def joined(mode: Mode) -> Mode:
     return Several(mode, innermost)
 
 
-def _variable() -> Mode:
-    run = level.running()
-    return _base if run is None else run.grad_mode
+def _variable() -> Switch:
+    run = running()
+    return BASE if run is None else run.grad_mode
 
 
 def is_grad_enabled() -> bool:
@@ -70,10 +75,19 @@ def is_grad_enabled() -> bool:
     return bool(_variable().get())
 
 
-def switch(variable: Mode, mode: bool | None) -> None:
+def switch(variable: Switch, mode: Any) -> None:
     """Set a grad mode, of which there are two that are off: switching off what is off changes nothing."""
     if mode or variable.get():
         variable.set(mode)
+
+
+def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
+    """The state of the gate after `switch`."""
+    return variable.changed(gate, mode) if mode or variable.within(gate) else gate
+
+
+Before = tuple[Switch, Any, Any, Any]
+"""What a context manager restores: a grad mode, what it was, and the gate before and after it was set."""
 
 
 class _Mode:
@@ -93,26 +107,31 @@ class _Mode:
         return callable(argument)
 
     def __init__(self) -> None:
-        self._outer: list[tuple[Mode, bool | None]] = []
+        self._outer: list[Before] = []
 
     def __enter__(self) -> None:
-        self._switch(self._outer)
-
-    def _switch(self, outer: list[tuple[Mode, bool | None]]) -> None:
-        """Set the mode, and put what it was on that list."""
-        variable = _variable()
-        before = variable.get()
+        gate = _gate()
+        before = self._before(gate)
         try:
-            outer.append((variable, before))
-            switch(variable, self.mode)
+            self._outer.append(before)
+            _set(before[3])
         except BaseException:  # an interrupt, after which `__exit__` is not called
-            variable.set(before)
-            outer.pop()
+            _set(gate)
+            self._outer.pop()
             raise
 
+    def _before(self, gate: Any) -> Before:
+        """What is to be restored, and set."""
+        if (gate is True or gate is OFF) and running() is None:
+            return BASE, gate is True, gate, self.mode or OFF
+        variable = _variable()
+        return variable, variable.within(gate), gate, switched_in(gate, variable, self.mode)
+
     def __exit__(self, *exc: object) -> None:
-        variable, mode = self._outer[-1]
-        variable.set(mode)  # first, since an interrupt may come after any call
+        variable, mode, gate, ours = self._outer[-1]
+        token = _set(gate)  # first, since an interrupt may come after any call
+        if token.old_value is not ours:  # something else was set since, and is still in force
+            _restore(variable, mode, token)
         self._outer.pop()
 
     def clone(self) -> _Mode:
@@ -128,6 +147,12 @@ class _Mode:
             setattr(function, "__init__", self.clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
             return function
         return each_call(function, self.clone)  # type: ignore[return-value]
+
+
+def _restore(variable: Switch, mode: Any, token: Token[Any]) -> None:
+    """Give one grad mode its former value, and leave the rest of the gate as it was before that was set with this token."""
+    gate = token.old_value
+    _set(variable.changed(True if gate is Token.MISSING else gate, mode))
 
 
 class no_grad(_Mode):
@@ -173,17 +198,20 @@ class set_grad_enabled(_Mode):
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         super().__init__()
         self.mode = mode
-        self._before: list[tuple[Mode, bool | None]] = []
-        self._switch(self._before)
+        self._entered: list[Before] = []
+        super().__enter__()
+        self._entered, self._outer = self._outer, self._entered
 
     def __enter__(self) -> None:
-        variable = _variable()
-        self._outer.append(self._before.pop() if self._before else (variable, variable.get()))
-        switch(variable, self.mode)
+        if not self._entered:
+            super().__enter__()
+            return
+        self._outer.append(self._entered.pop())
+        switch(_variable(), self.mode)
 
     def __call__(self, function: F) -> F:
-        if self._before:  # decorating undoes what the constructor did
-            variable, mode = self._before.pop()
+        if self._entered:  # decorating undoes what the constructor did
+            variable, mode, _, _ = self._entered.pop()
             variable.set(mode)
         return super().__call__(function)
 
@@ -199,7 +227,7 @@ class switched:
 
     __slots__ = ("_before", "_modes")
 
-    def __init__(self, modes: Sequence[tuple[Mode, bool | None]]) -> None:
+    def __init__(self, modes: Sequence[tuple[Switch, Any]]) -> None:
         self._modes = modes
 
     def __enter__(self) -> None:
@@ -215,6 +243,6 @@ class switched:
         level.settle(self._before)
 
 
-def switched_off(*modes: Mode) -> switched:
+def switched_off(*modes: Switch) -> switched:
     """Switch these grad modes off for a while."""
     return switched([(mode, False) for mode in modes])

@@ -16,7 +16,7 @@ from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .ownership import owned
 from .reach import reach
-from .tensor import LayeredTensor, Tensor, element_of, strip, wrap_at
+from .tensor import Tensor, element_of, strip, wrap_at
 
 
 def _sequence(x: Any) -> list[Any]:
@@ -105,7 +105,7 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
     if elem.host is not t._elem.host:
         raise GradientError(f"Mismatch in backend: grad_output[{i}] is of {elem.host.name!r} and output[{i}] of {t._elem.host.name!r}. "
                             f"Convert it with .to_backend({t._elem.host.name!r}).")
-    if elem is t._elem:
+    if elem is t._elem.base:
         return g
     if elem.complex or t._elem.complex:
         raise GradientError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
@@ -140,7 +140,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
     if retain_variables is not None:
         retain_graph = _renamed("retain_variables", retain_variables, "retain_graph", retain_graph)
-    if type(tensors) is Tensor and grad_tensors is None and inputs is None and not create_graph and tensors._node is not None:
+    if type(tensors) is Tensor and tensors._elem.run is None and tensors._node is not None and not create_graph \
+            and grad_tensors is None and inputs is None:
         _accumulated([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
         return
     wanted = _inputs(inputs, "backward")
@@ -184,11 +185,11 @@ def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 def _refuse_outer(roots: Sequence[tuple[Node, Any]], top: Tensor) -> None:
     """Inside a transformation, gradients must not land in the leaves of an outer level as a side effect."""
-    if level.running() is None or type(top) is not LayeredTensor:
+    if level.running() is None or top._elem.run is None:
         return
     x = top._array
     while isinstance(x, Layer):
-        if isinstance(x, Tensor) and x._node is not None and getattr(x, "_run", None) is not top._run:
+        if isinstance(x, Tensor) and x._node is not None and x._elem.run is not top._elem.run:
             raise GradientError("backward() inside a transformation would not reach the outer Tensor that the result also depends on. Name the "
                                 "Tensors with inputs=, or use multigrad.autograd.grad.")
         x = x._array
@@ -272,7 +273,6 @@ def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
     p = Pass(top, keep, create, {node: None for node in map(_node_of, wanted) if node is not None}, others)
-    p.raw = p.raw and not any(isinstance(g, Layer) for _, g in roots)
     run_pass(roots, p)
     return p
 

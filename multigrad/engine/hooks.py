@@ -106,7 +106,7 @@ def _checked(hook: Any, result: Any, before: Tensor | None) -> Tensor:
         raise TypeError(f"expected Variable, but hook returned '{_kind(result)}'")
     if tuple(result.shape) != tuple(before.shape):  # type: ignore[attr-defined]
         raise GradientError(f"hook '{_name(hook)}' has changed the size of value")
-    if element_of(result) is not before._elem:
+    if element_of(result) is not before._elem.base:
         raise GradientError(f"hook '{_name(hook)}' has changed the type of value (was {before._elem.host.name} {before.dtype} got "
                             f"{element_of(result).host.name} {element_of(result).dtype})")
     return result  # type: ignore[return-value]

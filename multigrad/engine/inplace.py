@@ -20,7 +20,7 @@ from .element import SCALARS, Element
 from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
 from .layout import history, in_memory, overlaps
 from .level import Layer, innermost
-from .tensor import Data, LayeredTensor, Tensor, View, element_of, peeled, wrap_at
+from .tensor import Data, Tensor, View, element_of, peeled, wrap_at
 from .views import LEAF, move_retained, part_of, rebase, refuse, write
 
 
@@ -37,7 +37,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     grads = _allow(t, recording, has_history)
     if has_history and not recording:
         _mark(t)
-    if direct is not None and not grads and type(t) is not LayeredTensor and t._elem.host.mutable:
+    if direct is not None and not grads and t._elem.run is None and t._elem.host.mutable:
         raw = _direct_operands(t, others)
         if raw is not None:
             try:
@@ -142,7 +142,7 @@ def _is_part(t: Tensor, key: Any) -> bool:
 
 def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
     """Let `result` take the place of the value of `t`."""
-    if isinstance(result, LayeredTensor):
+    if isinstance(result, Tensor):
         result = peeled(result, t._level)
     if not isinstance(result, Tensor) or result._level != t._level:
         raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it, nor into what is "
@@ -151,7 +151,7 @@ def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
         raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if recording:
         _keep_old_value(t, result)
-    if result._elem is not t._elem:
+    if result._elem.base is not t._elem.base:
         result = _cast(t, result)
     write(t, result._array, name)
     if t._how is not None:
@@ -276,7 +276,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))
-    if type(t) is not LayeredTensor and not inner and not grads and _directly_writable(t):
+    if t._elem.run is None and not inner and not grads and _directly_writable(t):
         raw = raw_key(value)
         if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
             try:
@@ -293,7 +293,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
         if recording and (value._node is not None or history(part)[0]._node is not None):
             rebase(part, value)
         return
-    if grads and not inner and type(t) is Tensor and in_memory(t) and _write_items(op, t, key, value):
+    if grads and not inner and type(t) is Tensor and t._elem.run is None and in_memory(t) and _write_items(op, t, key, value):
         return
     store(t, function(t, key, value), recording, "setitem")
 
@@ -336,14 +336,14 @@ def _fitting(t: Tensor, key: Any, value: Any) -> tuple[Tensor, Tensor] | None:
             if extra > 0 and given[:extra] == (1,) * extra:
                 value = host.bound.reshape(value, given[extra:])
             value = host.bound.broadcast_to(value, shape)
-        return part, value if value._elem is t._elem else host.bound.astype(value, t.dtype)
+        return part, value if value._elem.base is t._elem.base else host.bound.astype(value, t.dtype)
     except (IndexError, TypeError, ValueError):
         return None
 
 
 def _check_value(t: Tensor, value: Any, recording: bool) -> None:
     """Refuse what is no value, and what would lose its kind: a fraction written into integers, a complex number into reals."""
-    own, elem = t._elem, None
+    own, elem = t._elem.base, None
     rank = _SCALAR_RANK.get(type(value))
     if rank is None:
         if value is None or not accepts(value):
@@ -384,7 +384,7 @@ def _watched_directly(inner: Callable[..., Any]) -> Callable[..., Any]:
         frame = profiling.here.get()
         if frame is None:
             return inner(t, other, direct)
-        op = next(op for op in OPS.values() if DIRECT.get(op.operator) is direct)
+        op = next(op for op in list(OPS.values()) if DIRECT.get(op.operator) is direct)
         call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, other))
         return profiling.around(frame, call, lambda: inner(t, other, direct), undone=None)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import dispatch, fast
+from . import dispatch, plans
 from .graph import Node, Pick
 from .tensor import Tensor
 
@@ -32,7 +32,7 @@ def install(instrument: Instrument) -> None:
     with _lock:
         if not _installed:
             dispatch.record = _record_watched  # type: ignore[assignment]
-            fast.set_aside()
+            plans.set_aside()
         _installed = (*_installed, instrument)
 
 
@@ -45,7 +45,7 @@ def remove(instrument: Instrument) -> None:
         _installed = tuple(kept)
         if not kept:
             dispatch.record = _record
-            fast.bring_back()
+            plans.bring_back()
 
 
 def recorded(node: Node, values: Sequence[Any], result: Any) -> None:

@@ -12,7 +12,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -25,7 +25,7 @@ from .element import Host
 from .graph import FREED, Node, describe, edge, modified, tick
 from .level import Layer, Run
 from .rules import Pullback
-from .tensor import LayeredTensor, Tensor, alias, wrap, wrap_at
+from .tensor import Tensor, alias, wrap_at, wrap_in
 
 if TYPE_CHECKING:
     from .custom import BackwardCFunction
@@ -54,14 +54,14 @@ class Slot:
         self.cell = t._cell
         self.source = source
         self.original: Callable[[], Tensor | None] = weakref.ref(t)
-        self.run = t._run if type(t) is LayeredTensor else None
+        self.run = t._elem.run
         self.level = t._level
-        hooks = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
-        if hooks is not None:
-            self._pack(hooks, t)
+        take = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
+        if take is not None:
+            self._pack(take, t)
 
-    def _pack(self, hooks: saved.Hooks, t: Tensor) -> None:
-        self.array = saved.Packed(hooks, t)
+    def _pack(self, take: saved.Take, t: Tensor) -> None:
+        self.array = saved.packed(take, t)
         self.cell = []  # its version says nothing any more
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:
@@ -74,7 +74,7 @@ class Slot:
         if found is not None and found._node is node and found._array is self.array:
             return ctx._refusing(found) if self.computed else found
         array = self.array.unpack() if packed else self.array
-        t = wrap(array) if self.run is None else LayeredTensor._make(array, self.run, self.level)
+        t = wrap_in(self.run, self.level, array)
         if not packed:
             t._cell = self.cell
         t._node = node
@@ -98,7 +98,7 @@ class SavedTensor:
         if isinstance(slot.array, saved.Packed):
             raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
                                 "allowed at a time.")
-        slot._pack((pack_hook, unpack_hook), alias(slot.unpack(self._ctx)))
+        slot._pack(partial(saved.pack_array, (pack_hook, unpack_hook)), alias(slot.unpack(self._ctx)))
 
 
 # What was computed on the way
@@ -116,7 +116,8 @@ def refusing_rule(message: str) -> Pullback:
 class ErrorNode(Node):
     """The history of what cannot be differentiated again. `parents`: what its derivative would lead to."""
 
-    __slots__ = ()
+    __slots__ = ("host",)
+    host: Host
 
     def __init__(self, message: str, parents: Sequence[Node], host: Host) -> None:
         self.seq = tick()
@@ -180,9 +181,7 @@ def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
 def _raised(x: Any, m: Mover, message: str) -> Any:
     if not issubclass(m.kind, Tensor):
         return m.kind._refusing(x, message, m.run, m.level)  # type: ignore[attr-defined]
-    if m.run is None:
-        return with_error(wrap(x), m.nodes, message)
-    return with_error(LayeredTensor._make(x, m.run, m.level), m.nodes, message)
+    return with_error(wrap_in(m.run, m.level, x), m.nodes, message)
 
 
 def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:

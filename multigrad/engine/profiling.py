@@ -294,6 +294,12 @@ def note(function: Any, op: Op, order: Sequence[str]) -> None:
             function.__code__ = _made[function][1]
 
 
+def code_of(function: Any) -> CodeType:
+    """The code of a generated function while nobody watches it."""
+    with _lock:
+        return _made[function][0]
+
+
 def note_creation(function: Any, op: Op) -> None:
     """Let a function that makes an array be watched, which calls the library's as `raw`."""
     cell = function.__closure__[function.__code__.co_freevars.index("raw")]

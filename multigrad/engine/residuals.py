@@ -8,7 +8,7 @@ from ..errors import GradientError
 from ..registry import Op, Rule, per_operation
 from .element import Host
 from .level import Layer, outside
-from .tensor import Tensor, wrap
+from .tensor import strip, wrap
 
 
 @per_operation
@@ -35,4 +35,4 @@ def compute_while_recording(op: Op, name: str, host: Host, *args: Any) -> Any:
         return compute(op, name, host.xp, *args)
     with outside():
         found = compute(op, name, host.bound, *(wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x for x in args))
-    return found._array if type(found) is Tensor else found
+    return strip(found)

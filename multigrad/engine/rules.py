@@ -7,7 +7,7 @@ complex, summing a gradient back to a broadcast argument's shape, the real part 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..errors import GradientError, MissingRuleError
@@ -15,7 +15,7 @@ from ..registry import METADATA, Op, Rule, per_operation, signature_text
 from . import generated
 from .element import SCALARS, Host, host_of
 from .graph import OutputInfo, expose
-from .level import Layer
+from .level import Layer, innermost
 from .residuals import compute, compute_while_recording, residuals
 
 Needs = tuple[Any, ...]
@@ -29,7 +29,8 @@ class Pullback:
     `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted argument; `plan` names what
     is saved, in order; `saves` says whether any of it is an array (then it is freed after use). `sources` tells for each
     saved value where it came from: None (no array), ("in", i) the i-th wanted gradient's argument, ("in", None) a
-    constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these.
+    constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these. `host`: of what library the arrays are, where it is
+    the rule of nodes.
     """
 
     op: Op
@@ -39,6 +40,12 @@ class Pullback:
     single: bool
     saves: bool
     sources: tuple[Any, ...]
+    host: Any = None
+
+    @property
+    def xp(self) -> Any:
+        """The namespace that the rule runs with on raw arrays."""
+        return self.host.xp
 
 
 def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -109,6 +116,12 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
     sources = _sources(op, needs, source.plan)
     expose((*op.arrays, *source.plan))
     return Pullback(op, needs, source.scope["vjp"], tuple(source.plan), single, any(s is not None for s in sources), sources)
+
+
+@per_operation
+def pullback_of(op: Op, needs: Needs, complex_: bool, conform: bool, host: Host, overrides: Any = None) -> Pullback:
+    """The pullback for nodes whose arrays are of that library."""
+    return replace(pullback(op, needs, complex_, conform, overrides), host=host)
 
 
 def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
@@ -282,8 +295,8 @@ def _metadata(value: Any, what: str) -> Any:
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
-    `save(v, ans, constant, host)` makes the saved values of the argument values `v` and the output; a Python scalar in place of
-    an array that has a rule becomes `constant(scalar)`. `track(c, t)` picks the version cells, of those of the arguments,
+    `save(v, ans, like, host)` makes the saved values of the argument values `v` and the output; a Python scalar in place of an array that
+    has a rule becomes a 0-d array of the dtype and device of the Tensor `like`. `track(c, t)` picks the version cells, of those of the arguments,
     `c`, and of the outputs, `t`, that belong to saved arrays.
     """
     op = rule.op
@@ -299,12 +312,13 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
                 cells.append("t[0]" if name == "ans" and op.outputs == () else "tuple(t)" if name == "ans" else f"t[{source[1]}]")
             continue
         ruled = op.roles[name] == "array" and (isinstance(op.vjp, Rule) or name in op.vjp)
-        saved.append(f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}]))" if ruled else f"v[{i}]")
+        saved.append(f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))" if ruled else f"v[{i}]")
         if source is not None:
             cells.append(f"c[{i}]")
     cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key
-    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info, "op": op, "residual": compute_while_recording}
-    generated.run(f"def save(v, ans, constant, host): return ({''.join(f'{text}, ' for text in saved)})\n"
+    scope: dict[str, Any] = {"scalars": SCALARS, "metadata": _metadata, "info": _info, "op": op, "residual": compute_while_recording,
+                             "constant": constant_like}
+    generated.run(f"def save(v, ans, like, host): return ({''.join(f'{text}, ' for text in saved)})\n"
                   f"def track(c, t): return {cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
                   f"multigrad what {op.name} keeps", scope)
     return scope["save"], scope["track"]
@@ -328,6 +342,12 @@ def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
         return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
     is_array = dict(zip(op.arrays, rule.needs, strict=True)).get(argument) is True  # others may be scalars, or None
     return f"v[{i}].{what}" if is_array and what in ("shape", "dtype") else f"metadata(v[{i}], {what!r})"
+
+
+def constant_like(scalar: Any, like: Any) -> Any:
+    """A Python scalar as a 0-d array of the dtype and device of a layer."""
+    host = like._elem.host
+    return host.constant(host.xp, scalar, like._elem.dtype, host.device(host.xp, innermost(like)))
 
 
 def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """Tensor: an array of any library that records what is done to it.
 
 The operators and the methods of the table are installed by `methods.py`; the meaning of the attributes is that of
-torch.Tensor's. A plain Tensor wraps a raw array at the base level; two subclasses send what is rarer to the general
-path: a View shares memory with another Tensor, a LayeredTensor belongs to a running transformation.
+torch.Tensor's. A Tensor of the base level wraps a raw array; one of a running transformation may wrap a layer of a lower level. Its
+Element says which. A View shares memory with another Tensor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
-    _level: int = 1
     _born: int | None = None
     _how: How | None = None
     _array: Any
@@ -61,6 +60,20 @@ class Tensor(Leaving):
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a Tensor is made by multigrad.asarray(obj) or multigrad.tensor(data), not by calling the class")
+
+    @property
+    def _level(self) -> int:  # type: ignore[override]
+        return self._elem.level
+
+    @property
+    def _run(self) -> Run | None:
+        return self._elem.run
+
+    def _put(self, value: Any) -> None:
+        """Exchange the value. Its Element goes with it: the new value may be a layer where the old one was none."""
+        self._array = value
+        if self._elem.layered is not isinstance(value, Layer):
+            self._elem = self._elem.beside(value)
 
     # What it is
 
@@ -77,7 +90,7 @@ class Tensor(Leaving):
         if self._elem.host.mutable and not isinstance(self._array, self._elem.host.fixed):
             t = wrap(self._array)  # of no transformation, whose values could not be written into this memory
             return t if self._node is None else mark(t)
-        return alias(self) if type(self) is LayeredTensor else Data._of(self)
+        return Data._of(self) if self._elem.run is None else alias(self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -91,7 +104,7 @@ class Tensor(Leaving):
             self._base._cell = self._cell
             self._how = None  # type: ignore[misc]
             self._born = len(self._cell)  # type: ignore[misc]
-        self._array = array
+        self._put(array)
         if self._node is None and isinstance(value, Tensor) and value._node is not None:
             mark(self)
 
@@ -105,6 +118,14 @@ class Tensor(Leaving):
 
     def _check(self) -> None:
         """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
+        if self._elem.layered:
+            self._check_value()
+
+    def _check_value(self) -> None:
+        """Raise where the value is a layer of a transformation that has finished."""
+        elem = self._elem
+        if elem.run.finished and isinstance(self._array, Layer) and not isinstance(self._array, Tensor):  # type: ignore[union-attr]
+            self._array._check()
 
     def _look(self) -> None:
         """The same for the values only."""
@@ -145,6 +166,8 @@ class Tensor(Leaving):
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
             if not hasattr(self, "_leaf"):
                 self._leaf = AccumulateGrad(self, self._own_cell())
+                if self._elem.run is not None:
+                    self._elem.run.leaves += 1
             self._leaf.enabled = True
             self._node = self._leaf
         return self
@@ -196,7 +219,7 @@ class Tensor(Leaving):
         if tuple(value.shape) != tuple(self.shape):
             raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
                                "Please ensure that the gradient and the tensor are the same size")
-        if value._elem is not self._elem:
+        if value._elem.base is not self._elem.base:
             raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype}' (backend {value._elem.host.name!r}) to a tensor with "
                                f"grad_dtype '{self.dtype}' (backend {self._elem.host.name!r}). Please convert it first.")
         host = self._elem.host
@@ -218,7 +241,7 @@ class Tensor(Leaving):
         """A Tensor on the same memory, sharing the version counter, that does not require grad; inside transformations, of any of them."""
         self._look()
         t = alias(self)
-        t._array = stopped(t._array)
+        t._put(stopped(t._array))
         return t if self._node is None else mark(t)
 
     def detach_(self) -> Tensor:
@@ -285,12 +308,20 @@ class Tensor(Leaving):
 
     def __copy__(self) -> Tensor:
         """A leaf on the same memory, with the same version counter and flag."""
+        self._movable()
         if not self.is_leaf:
             raise RuntimeError("only leaf Tensors can be copied by copy.copy(); use detach(), or clone() to keep the graph")
         copied = self.detach()
         return copied if self._history is None else copied.requires_grad_()
 
+    def _movable(self) -> None:
+        """Raise where it belongs to a transformation and is no constant: a copy by other ways than operations would lose the derivative."""
+        if self._elem.run is not None and self._history is not None:
+            raise RuntimeError(f"a Tensor that the transformation {self._elem.run.name!r} differentiates can be neither copied by copy.copy() "
+                               "nor pickled; clone() it")
+
     def __reduce_ex__(self, protocol: Any) -> Any:
+        self._movable()
         if not self.is_leaf or isinstance(self._array, Layer):
             raise RuntimeError("only leaf Tensors can be pickled; use detach() first")
         return _rebuild, (self._array, self._history is not None)
@@ -322,8 +353,7 @@ class View(Tensor):
     def _make(cls, array: Any, base: Tensor, how: How | None) -> Self:
         t = _new(cls)
         t._array = array
-        host = base._elem.host
-        t._elem = base._elem if array.dtype == base._elem.dtype else host.element(array.dtype)
+        t._elem = base._elem.beside(array)
         t._cell = base._cell
         t._born = len(base._cell)
         t._node = None
@@ -334,6 +364,8 @@ class View(Tensor):
     def _check(self) -> None:
         if len(self._cell) != self._born:
             _refresh(self)
+        if self._elem.layered:
+            self._check_value()
 
 
 class Data(View):
@@ -360,68 +392,15 @@ def stopped(x: Any) -> Any:
 
 def alias(base: Tensor) -> Tensor:
     """`base` itself as a constant: same memory, same version counter, no history."""
-    if type(base) is LayeredTensor:
-        return LayeredTensor._make(base._array, base._run, base._level)._on(base, None)
-    if type(base) is View and base._how is None and base._cell is base._base._cell:
+    if base._elem.run is None and type(base) is View and base._how is None and base._cell is base._base._cell:
         base = base._base
         base._look()
     return View._make(base._array, base, None)
 
 
-class LayeredTensor(Tensor):
-    """A Tensor of a running transformation: its level is above the base, and its value may itself be a layer."""
-
-    __slots__ = ("_base", "_born", "_how", "_level", "_run")
-    _base: Tensor
-    _born: int | None
-    _how: How | None
-    _level: int
-    _run: Run
-
-    @classmethod
-    def _make(cls, x: Any, run: Run, own: int) -> LayeredTensor:
-        t = _new(cls)
-        t._array = x
-        t._elem = element_of(x)
-        t._cell = []
-        t._node = None
-        t._run = run
-        t._level = own
-        t._born = t._how = None
-        return t
-
-    def _on(self, base: Tensor, how: How | None) -> LayeredTensor:
-        """This Tensor as a view of `base`."""
-        self._base = base
-        self._cell = base._cell
-        self._born = len(base._cell)
-        self._how = how
-        return self
-
-    def __copy__(self) -> Tensor:
-        self._movable()
-        return super().__copy__()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        self._movable()
-        return super().__reduce_ex__(protocol)
-
-    def _movable(self) -> None:
-        """Raise unless it is a constant: a copy by other ways than operations would lose the derivative."""
-        if self._history is not None:
-            raise RuntimeError(f"a Tensor that the transformation {self._run.name!r} differentiates can be neither copied by copy.copy() "
-                               "nor pickled; clone() it")
-
-    def _check(self) -> None:
-        if self._born is not None and len(self._cell) != self._born:
-            _refresh(self)
-        if self._run.finished and isinstance(self._array, Layer) and not isinstance(self._array, Tensor):
-            self._array._check()  # raises where that is a layer of a finished transformation
-
-
 def peeled(x: Any, level: int) -> Any:
     """`x` without what it is of running transformations above `level`, as far as it is a constant to them: it met one that was made inside."""
-    while isinstance(x, LayeredTensor) and x._level > level:
+    while isinstance(x, Tensor) and x._elem.level > level and x._elem.run is not None:
         x._check()
         if x._history is not None:
             break
@@ -431,7 +410,7 @@ def peeled(x: Any, level: int) -> Any:
 
 def strip(x: Any) -> Any:
     """A constant Tensor of the base level as its raw array: with the Tensor, all that is computed one level further out would be layered."""
-    if isinstance(x, Tensor) and x._level == 1:
+    if isinstance(x, Tensor) and x._elem.run is None:
         if x._born is not None:
             x._check()
         if x._node is None:
@@ -440,9 +419,9 @@ def strip(x: Any) -> Any:
 
 
 def element_of(x: Any) -> Element:
-    """The Element of an array or a layer. Raises TypeError for anything else."""
+    """The Element of an array, or of the arrays at the bottom of a layer. Raises TypeError for anything else."""
     if isinstance(x, Layer):
-        elem: Element = x._elem
+        elem: Element = x._elem.base
         return elem
     host = host_of(x)
     if host is None:
@@ -468,11 +447,17 @@ def wrap(x: Any) -> Tensor:
     return t
 
 
+def wrap_in(run: Run | None, level: int, x: Any) -> Tensor:
+    """A constant Tensor around `x` of a level of a transformation, or, without one, of the base level."""
+    t = wrap(x)
+    if run is not None:
+        t._elem = t._elem.at(run, level, isinstance(x, Layer))
+    return t
+
+
 def wrap_at(like: Tensor, x: Any) -> Tensor:
     """A constant Tensor of the level of `like` around `x`."""
-    if type(like) is LayeredTensor:
-        return LayeredTensor._make(x, like._run, like._level)
-    return wrap(x)
+    return wrap_in(like._elem.run, like._elem.level, x)
 
 
 def wrap_new(x: Any) -> Tensor:
@@ -484,4 +469,4 @@ def wrap_new(x: Any) -> Tensor:
             raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
                                 "or use the functions of multigrad.func")
         x = x._frozen()
-    return checked(wrap(x) if run is None else LayeredTensor._make(x, run, own))
+    return checked(wrap_in(run, own, x))

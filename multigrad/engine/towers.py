@@ -7,7 +7,7 @@ from typing import Any
 
 from .dispatch import is_array
 from .level import Layer, Run
-from .tensor import LayeredTensor, Tensor, wrap
+from .tensor import Tensor, wrap_in
 
 _new = object.__new__
 
@@ -81,7 +81,7 @@ def put_together(shell: Shell | None, arrays: Iterator[Any], afresh: bool = Fals
     parts = {name: put_together(part, arrays, afresh) for name, part in shell.parts.items()}
     if issubclass(shell.kind, Tensor):
         x = parts["_array"]
-        t = wrap(x) if shell.run is None else LayeredTensor._make(x, shell.run, shell.level)
+        t = wrap_in(shell.run, shell.level, x)
         if not afresh:
             t._node = shell.node
         elif shell.node is not None:

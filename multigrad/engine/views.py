@@ -54,9 +54,9 @@ def _renew(t: Any) -> bool:
     if base._cell is not t._cell:  # which was given other memory
         pass
     elif how is None:
-        t._array = stopped(base._array)
+        t._put(stopped(base._array))
     else:
-        t._array = shown(base, how)
+        t._put(shown(base, how))
         if type(base._node) is Computed:
             mark(t)
         elif base._node is not None and t._elem.floating:
@@ -185,7 +185,7 @@ def write(t: Any, value: Any, name: str) -> None:
     with _replacing:
         found = _replace(t, value, name)
     if not shown:
-        t._array = found
+        t._put(found)
 
 
 def _replace(t: Any, value: Any, name: str) -> Any:
@@ -205,7 +205,7 @@ def _replace(t: Any, value: Any, name: str) -> Any:
             new = new if isinstance(new, Layer) else placed
             if type(root._node) is AccumulateGrad:
                 keepable(root, new)
-        root._array = new
+        root._put(new)
     return value if part else root._array
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..engine.dispatch import is_array
 from ..engine.level import Layer, Run, innermost
-from ..engine.tensor import LayeredTensor, element_of
+from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError
 from . import tree
 from .constants import Constants
@@ -124,7 +124,7 @@ class _Jacobian:
             return self.by_columns(chunk_size)
         return self._rows(run, output, aux, inputs, chunk_size)
 
-    def _recorded(self) -> tuple[Run, Any, Any, list[LayeredTensor]]:
+    def _recorded(self) -> tuple[Run, Any, Any, list[Tensor]]:
         """Call the function on Tensors of a transformation."""
         run = Run(self.name)
         inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
@@ -139,7 +139,7 @@ class _Jacobian:
                                 "what is not to be differentiated can be returned as aux, with has_aux=True")
         return run, output, aux, flat
 
-    def _rows(self, run: Run, output: Any, aux: Any, inputs: list[LayeredTensor], chunk_size: int | None) -> Any:
+    def _rows(self, run: Run, output: Any, aux: Any, inputs: list[Tensor], chunk_size: int | None) -> Any:
         outs = list(tree.leaves(output))
         _real(outs, self.name, "output")
         blocks = []

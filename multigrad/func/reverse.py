@@ -17,7 +17,7 @@ from ..engine.element import SCALARS
 from ..engine.gradients import NOT_SCALAR, check_gradient, seed
 from ..engine.level import Layer, Run, outside
 from ..engine.ownership import owned
-from ..engine.tensor import LayeredTensor, element_of, strip, wrap_new
+from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from ..errors import GradientError
 from . import tree
 from .constants import Constants
@@ -85,7 +85,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
                             "Return (value, aux) and pass has_aux=True to return more.")
         if is_array(output) and not element_of(output).floating:
             raise TypeError(f"grad: the function must return one real scalar, but its result has dtype {element_of(output).dtype}")
-        value = seed(output) if isinstance(output, LayeredTensor) else None
+        value = seed(output) if isinstance(output, Tensor) and output._elem.run is not None else None
         if value is None and prod(getattr(output, "shape", ())) != 1:
             raise GradientError(NOT_SCALAR)
         wanted = [args[i] for i in chosen]
@@ -144,8 +144,8 @@ def _checked_input(x: Any, name: str) -> Any:
     return x._frozen() if isinstance(x, Layer) else x
 
 
-def _input(x: Any, run: Run, name: str) -> LayeredTensor:
-    t = LayeredTensor._make(_checked_input(x, name), run, run.own_level)
+def _input(x: Any, run: Run, name: str) -> Tensor:
+    t = wrap_in(run, run.own_level, _checked_input(x, name))
     t.requires_grad_()
     run.inputs.append(t._node)
     return t
@@ -166,7 +166,7 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
 
 def _peeled(t: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside the transformation: what the transformation itself differentiates."""
-    if not isinstance(t, LayeredTensor) or t._run is not run or t._level != run.tensor_level:
+    if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
         return t
     t._check()
     return t._array
@@ -174,7 +174,7 @@ def _peeled(t: Any, run: Run) -> Any:
 
 def _own(t: Any, run: Run) -> bool:
     """Whether `t` depends on the inputs of this transformation."""
-    if not isinstance(t, LayeredTensor) or t._run is not run:
+    if not isinstance(t, Tensor) or t._run is not run:
         return False
     t._check()
     return t._node is not None
@@ -187,7 +187,7 @@ def _inner(t: Any, run: Run) -> Any:
     return t
 
 
-def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[LayeredTensor], run: Run, keep: bool) -> list[Any]:
+def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
     """The gradients of the inputs, the last one first."""
     roots = [(t._node, _inner(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
     targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag

@@ -18,7 +18,7 @@ from ..engine.custom import BackwardCFunction, FunctionCtx
 from ..engine.dispatch import is_array, recording_at
 from ..engine.element import Element
 from ..engine.level import Layer, innermost
-from ..engine.tensor import LayeredTensor, Tensor, element_of, wrap
+from ..engine.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
 from . import tree
@@ -68,7 +68,8 @@ class Call:
         self.leaves = [None if like is not None else x for x, like in zip(given, self.like, strict=True)]
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
-        modes = {layer._run.grad_mode for layer in layers if isinstance(layer, LayeredTensor)} | {grad_mode._base, grad_mode._variable()}
+        runs = {layer._run for layer in layers if isinstance(layer, Tensor)}
+        modes = {run.grad_mode for run in runs if run is not None} | {grad_mode.BASE, grad_mode._variable()}
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
 

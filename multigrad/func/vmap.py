@@ -10,7 +10,7 @@ from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run
 from ..engine.ownership import owned
-from ..engine.tensor import LayeredTensor, element_of
+from ..engine.tensor import Tensor, element_of
 from ..layers.batched import Batched
 from . import tree
 from .constants import Constants
@@ -126,7 +126,7 @@ def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
     if not is_array(x):
         raise TypeError("vmap: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
                         f"{type(x).__name__}")
-    while isinstance(x, LayeredTensor) and x._run is run:  # made inside
+    while isinstance(x, Tensor) and x._run is run:  # made inside
         x._check()
         x = x._array
     if isinstance(x, Batched) and x._run is run:

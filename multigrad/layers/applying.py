@@ -18,7 +18,7 @@ from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.kept import replaced
 from ..engine.level import Guest, Layer, Run, settle, undo
-from ..engine.tensor import LayeredTensor, Tensor, View, wrap, wrap_at
+from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from .batched import Batched
 from .custom import Applied, apply_dual, require_setup
@@ -30,7 +30,7 @@ def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any
     """Apply `cls` to its arguments, the last ones by `names`."""
     top = _top(flat)
     forward = None
-    if top is not None and not (type(top) is Tensor or type(top) is View) and cls._follows:
+    if top is not None and top._run is not None and cls._follows:
         moving = [_moves(x) for x in flat]
         forward = Computed(cls.__name__, moving) if any(moving) else None
     if isinstance(top, Dual):
@@ -39,7 +39,7 @@ def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any
         return apply_batched(cls, flat, names, top, partial(_apply_inside, forward=forward))[0]
     ctx = cls._backward_cls()
     ctx._begin(flat, top, forward)
-    if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
+    if isinstance(top, Tensor) and top._elem.run is not None and any(_has_history(x, top) for x in flat):
         return _apply_levels(cls, ctx, flat, names, top, ctx.needs_input_grad)[0]
     return ctx._finish(_run_forward(cls, ctx, flat, names, top), flat, top)[0]
 
@@ -59,7 +59,7 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
 
     `needs`: of this level and those further out. Returns the result, the objects that forward returned, and what it left on its ctx.
     """
-    if type(top) is LayeredTensor and any(_has_history(x, top) for x in flat):
+    if isinstance(top, Tensor) and top._elem.run is not None and any(_has_history(x, top) for x in flat):
         inner: list[Any] = []
         for x in flat:
             y = _one_in(x, top)
@@ -71,7 +71,7 @@ def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: 
         if state is None:
             if ctx._next:
                 require_setup(cls)
-                _set_up(cls, ctx, flat, output, top._run)
+                _set_up(cls, ctx, flat, output, top._elem.run)
             return (*ctx._finish(output, flat, top), None)
         known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
         if state.get("dirty_tensors"):
@@ -101,7 +101,7 @@ def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...], needs:
 def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
     """Call forward, with recording off at the level of `top`, which is where the user looks for it."""
     n = len(flat) - len(names)
-    mode = top._run.grad_mode if type(top) is LayeredTensor else grad_mode._base
+    mode = grad_mode.BASE if top is None or top._run is None else top._run.grad_mode
     innermost = grad_mode.joined(mode)
     if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
         return Guest("forward", innermost).call(lambda: _run_forward(cls, ctx, flat, names, top))
@@ -159,7 +159,7 @@ def _top(flat: Sequence[Any]) -> Any:
     return top
 
 
-def _has_history(x: Any, top: LayeredTensor) -> bool:
+def _has_history(x: Any, top: Tensor) -> bool:
     """Whether a level below that of `top` may want the gradient of `x`."""
     while isinstance(x, Layer):
         if x._level < top._level and (not isinstance(x, Tensor) or x._node is not None):
@@ -177,7 +177,7 @@ def _one_in(x: Any, top: Tensor) -> Any:
 
 def _twin(t: Tensor) -> Tensor:
     """Another Tensor of the same value and history."""
-    found = LayeredTensor._make(t._array, t._run, t._level) if isinstance(t, LayeredTensor) else wrap(t._array)
+    found = wrap_at(t, t._array)
     found._cell = t._cell
     found._node = t._node
     return found

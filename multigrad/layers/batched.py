@@ -43,7 +43,7 @@ class Batched(Immutable):
         return b
 
     def _take(self, value: Any) -> None:
-        self._array = value._array
+        self._array, self._elem = value._array, value._elem
 
     def _constant(self, x: Any) -> Batched:
         return Batched._make(repeated(x, self._array.shape[0]), self._run, self._level)

@@ -52,7 +52,7 @@ def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequen
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", grad_mode._base).call(lambda: cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True))))
+        given = Guest("jvp", grad_mode.BASE).call(lambda: cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True))))
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(results):
             raise GradientError(f"{cls.__name__}: jvp returned {len(moved)} tangents for {len(results)} outputs")
@@ -130,7 +130,7 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
                             "comes from as an argument of apply.")
     if element_of(t).host is not elem.host or tuple(t.shape) != tuple(x.shape):
         raise GradientError(f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for an output of shape {tuple(x.shape)}")
-    if element_of(t) is not elem:
+    if element_of(t) is not elem.base:
         if element_of(t).complex and not elem.complex:
             raise GradientError(f"{cls.__name__}: jvp returned a complex tangent at index {i} for a real output. Return its real part.")
         t = elem.host.bound.astype(t, elem.dtype)

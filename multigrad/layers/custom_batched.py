@@ -17,7 +17,7 @@ from ..engine.dispatch import is_array
 from ..engine.kept import rebuilt, replaced
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import conform_gradient
-from ..engine.tensor import LayeredTensor, element_of, strip, wrap
+from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from .batched import Batched, repeated
 from .batched_pass import batch, examples
@@ -286,7 +286,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
 
 def _peeled(x: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside of the transformation, or, as a constant, inside of one that runs in it."""
-    while isinstance(x, LayeredTensor) and (x._run is run or (x._level > run.own_level and x._history is None)):
+    while isinstance(x, Tensor) and x._elem.run is not None and (x._run is run or (x._level > run.own_level and x._history is None)):
         x._check()
         x = x._array
     return x

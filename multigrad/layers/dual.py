@@ -19,7 +19,7 @@ from ..engine.dispatch import carried_out, general, is_array
 from ..engine.element import SCALARS, Host, mixed
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import LayeredTensor, element_of, stopped, strip, wrap
+from ..engine.tensor import Tensor, element_of, stopped, strip, wrap
 from ..errors import GradientError
 from ..registry import Op
 from .immutable import Immutable, tie
@@ -40,10 +40,12 @@ class Dual(Immutable):
     def _make(cls, primal: Any, tangent: Any, run: Run, level: int) -> Dual:
         x: Dual = cls._around(primal, run, level)
         x._tangent = tangent
+        if isinstance(tangent, Layer) and not x._elem.layered:
+            x._elem = x._elem.at(run, level, True, cls)
         return x
 
     def _take(self, value: Any) -> None:
-        self._array, self._tangent = value._array, value._tangent
+        self._array, self._tangent, self._elem = value._array, value._tangent, value._elem
 
     def _constant(self, x: Any) -> Dual:
         return Dual._make(x, None, self._run, self._level)
@@ -232,7 +234,7 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
     """What a function returned at a level, from outside of it: a value, and its tangent or None."""
     x._check()
-    while isinstance(x, LayeredTensor) and x._run is run:
+    while isinstance(x, Tensor) and x._run is run:
         x = x._array
     return (x._array, x._tangent) if isinstance(x, Dual) and x._run is run else (x, None)
 

@@ -17,7 +17,7 @@ from ..engine.graph import last_write, tick
 from ..engine.inplace import _cast as cast_to
 from ..engine.layout import memory, overlaps
 from ..engine.leaving import Leaving
-from ..engine.level import Run
+from ..engine.level import Layer, Run
 from ..engine.tensor import How, element_of, peeled
 from ..engine.views import REFERS
 from ..errors import GradientError, LeakError
@@ -27,20 +27,27 @@ from ..registry import OPS, Op
 class Immutable(Leaving):
     """Base of these layers. `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them to know.
 
-    _run          the transformation that it belongs to
+    _elem         tells the transformation that it belongs to, and its level
     _cell         the times of in-place operations on its memory, shared by views
     _base, _how   of which layer it is a view, and how it was made of it; of `_how` None: all of it, as a constant
     _born         how many entries `_cell` had when the value was taken from the base; None: it is no view
     _parts        the names of what the value consists of
     """
 
-    __slots__ = ("__weakref__", "_array", "_base", "_born", "_cell", "_elem", "_how", "_level", "_run")
+    __slots__ = ("__weakref__", "_array", "_base", "_born", "_cell", "_elem", "_how")
     _node = None
     _parts: tuple[str, ...] = ("_array",)
     _base: Immutable
     _born: int | None
     _how: How | None
-    _run: Run
+
+    @property
+    def _level(self) -> int:  # type: ignore[override]
+        return self._elem.level
+
+    @property
+    def _run(self) -> Run:
+        return self._elem.run  # type: ignore[return-value]
 
     __hash__ = object.__hash__
 
@@ -52,12 +59,15 @@ class Immutable(Leaving):
         """A layer of this class around `x`, which is one layer further in."""
         layer = object.__new__(cls)
         layer._array = x
-        layer._elem = element_of(x)
-        layer._run = run
-        layer._level = level
+        layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls)
         layer._cell = []
         layer._born = layer._how = None
         return layer
+
+    def _put(self, x: Any) -> None:
+        """Exchange what is one layer further in."""
+        self._array = x
+        self._elem = self._elem.at(self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self))
 
     def _take(self, value: Any) -> None:
         """Take over the value of a layer of the same level."""
@@ -124,7 +134,7 @@ class Immutable(Leaving):
         value = self._own(value, name)
         if tuple(value.shape) != tuple(self.shape):
             raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
-        if value._elem is not self._elem:
+        if value._elem.base is not self._elem.base:
             value = cast_to(self, value)
         if value is not self:
             self._write(value, name)

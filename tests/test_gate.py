@@ -1,0 +1,217 @@
+"""The gate of recording: one context value for grad modes and observers. Who is not observed pays nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import func
+from multigrad.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
+from multigrad.engine import dispatch, level, saved
+
+
+@pytest.fixture
+def x():
+    return mg.asarray(np.arange(4.0), requires_grad=True)
+
+
+@pytest.fixture
+def general(monkeypatch):
+    """How many nodes were recorded outside of the hot path."""
+    calls: list[str] = []
+    record = dispatch.record
+    monkeypatch.setattr(dispatch, "record", lambda op, *args: (calls.append(op.name), record(op, *args))[1])
+    return calls
+
+
+def program(t: Any) -> Any:
+    return mg.sum(mg.sin(t * t) + t * 2.0)
+
+
+def identity() -> saved_tensors_hooks:
+    return saved_tensors_hooks(lambda t: t, lambda t: t)
+
+
+def test_the_default_is_true_and_comes_back(x):
+    assert level.mode.get() is True
+    with mg.no_grad(), identity(), mg.enable_grad():
+        program(x)
+    func.grad(lambda t: program(func.checkpoint(mg.sin)(t)))(np.ones(3))
+    with identity(), mg.no_grad():
+        pass
+    assert level.mode.get() is True
+    with identity():
+        assert level.mode.get() is not True
+        with mg.no_grad():
+            pass
+    assert level.mode.get() is True
+
+
+def test_hooks_and_checkpoints_take_the_hot_path(x, general):
+    program(x).backward()
+    expected, x.grad = x.grad.array, None
+    general.clear()
+    with identity():
+        program(x).backward()
+    assert general == []
+    np.testing.assert_array_equal(x.grad.array, expected)
+    x.grad = None
+    func.checkpoint(program)(x).backward()
+    assert general == []
+    np.testing.assert_array_equal(x.grad.array, expected)
+
+
+def test_other_threads_and_contexts_are_not_observed(x, general):
+    program(x)
+    general.clear()
+    packed: list[Any] = []
+    found: list[Any] = []
+
+    def elsewhere() -> None:
+        found.append(level.mode.get())
+        program(x).backward()
+
+    outside = contextvars.copy_context()
+    with saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        outside.run(elsewhere)
+    assert found == [True, True] and packed == [] and general == []
+
+
+def test_tasks_are_observed_apart(x):
+    packed: list[int] = []
+
+    async def hooked() -> None:
+        with saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t):
+            await asyncio.sleep(0)
+            mg.sin(x)
+            await asyncio.sleep(0)
+
+    async def plain() -> None:
+        for _ in range(3):
+            assert level.mode.get() is True
+            mg.sin(x)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(hooked(), plain(), hooked())
+
+    asyncio.run(main())
+    assert len(packed) == 2
+
+
+@pytest.mark.parametrize("order", ["mode first", "hooks first"])
+@pytest.mark.parametrize("on", [True, False])
+def test_any_order_of_leaving(x, order, on):
+    """What is left in the order in which it was entered: each takes back its own."""
+    packed: list[int] = []
+    hooks, mode = saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t), (mg.enable_grad if on else mg.no_grad)()
+    first, second = (mode, hooks) if order == "mode first" else (hooks, mode)
+    first.__enter__()
+    second.__enter__()
+    assert mg.is_grad_enabled() is on and saved.any_in_force()
+    first.__exit__(None, None, None)
+    y = mg.sin(x)
+    if order == "mode first":
+        assert y.requires_grad and packed == [1]
+    else:
+        assert y.requires_grad is on and packed == [] and not saved.any_in_force()
+    second.__exit__(None, None, None)
+    assert level.mode.get() is True
+
+
+def test_hooks_that_a_transformation_left_entered(x):
+    """They end with it; leaving them afterwards takes away nothing of what is further out."""
+    inner = identity()
+
+    def f(t: Any) -> Any:
+        inner.__enter__()
+        return mg.sum(t * t)
+
+    with identity():
+        func.grad(f)(np.ones(2))
+        inner.__exit__(None, None, None)
+        assert saved.any_in_force()
+    assert level.mode.get() is True
+
+
+def test_a_mode_that_is_left_in_another_context(x):
+    """An asynchronous generator may be closed elsewhere: only the grad mode is restored there."""
+    mode, hooks = mg.no_grad(), identity()
+
+    def elsewhere() -> None:
+        with hooks:
+            mode.__exit__(None, None, None)
+            assert mg.is_grad_enabled() and saved.any_in_force()
+
+    try:
+        mode.__enter__()
+        contextvars.Context().run(elsewhere)
+    finally:
+        level.mode.set(True)
+
+
+def test_hooks_that_are_disabled():
+    with disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), identity():
+        pass
+    assert level.mode.get() is True
+    with identity(), pytest.raises(RuntimeError, match="not here"), disable_saved_tensors_hooks("not here"):
+        pass
+
+
+def test_a_grad_mode_that_a_checkpointed_function_sets_for_good(x):
+    def f(t: Any) -> Any:
+        y = mg.sin(t)
+        mg.set_grad_enabled(False)
+        return y
+
+    try:
+        func.checkpoint(f)(x)
+        assert not mg.is_grad_enabled() and not saved.any_in_force()
+    finally:
+        mg.set_grad_enabled(True)
+    assert level.mode.get() is True
+
+
+def test_observers_of_every_kind_of_node(x):
+    """One is told of each node at each level, with the operands and the result."""
+    told: list[Any] = []
+
+    class Watch(level.Observer):
+        def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+            told.append((node.name(), operands, result))
+
+    class Twice(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, t: Any) -> Any:
+            return t * 2.0
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2.0
+
+    with ExitStack() as stack:
+        level.mode.set(level.watched(level.mode.get(), (Watch(),)))
+        stack.callback(level.mode.set, True)
+        y = x * 2.0
+        z = 3.0 + y
+        p = x[1:]
+        q = mg.where(x > 0, x, z)
+        parts = mg.unstack(x)
+        f = Twice.apply(x)
+        with mg.no_grad():
+            mg.sin(x)
+    names = [name for name, _, _ in told]
+    assert names == ["MultiplyBackward", "AddBackward", "GetitemBackward", "WhereBackward", "UnstackBackward", "TwiceBackward"]
+    operands = [told[i][1] for i in (0, 1, 5)]
+    assert operands == [(x, 2.0), (3.0, y), (x,)]
+    assert [told[i][2] for i in range(4)] == [y, z, p, q] and told[4][2] == parts and told[5][2] == (f,)
