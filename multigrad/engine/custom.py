@@ -78,7 +78,7 @@ class FunctionCtx:
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
 
-_RULE = Pullback(OP, (), lambda xp, propagate: propagate(), (), False, False, ())
+_RULE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), False, ())
 
 
 class BackwardCFunction(FunctionCtx):

@@ -110,7 +110,7 @@ def refusing_rule(message: str) -> Pullback:
     def refuse(*_: Any) -> NoReturn:
         raise GradientError(message)
 
-    return Pullback(OP, (), refuse, (), False, False, ())
+    return Pullback(OP, (), lambda: refuse, (), False, ())
 
 
 class ErrorNode(Node):

@@ -7,7 +7,6 @@ complex, summing a gradient back to a broadcast argument's shape, the real part 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..errors import GradientError, MissingRuleError
@@ -22,7 +21,6 @@ Needs = tuple[Any, ...]
 """Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Pullback:
     """The vjp of one operation for one pattern of wanted gradients.
 
@@ -30,22 +28,28 @@ class Pullback:
     is saved, in order; `saves` says whether any of it is an array (then it is freed after use). `sources` tells for each
     saved value where it came from: None (no array), ("in", i) the i-th wanted gradient's argument, ("in", None) a
     constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these. `host`: of what library the arrays are, where it is
-    the rule of nodes.
+    the rule of nodes. `make` returns the vjp, when it is first asked for: many a pattern is never met.
     """
 
-    op: Op
-    needs: Needs
+    __slots__ = ("host", "make", "needs", "op", "plan", "saves", "single", "sources", "vjp")
     vjp: Callable[..., Any]
-    plan: tuple[str, ...]
-    single: bool
-    saves: bool
-    sources: tuple[Any, ...]
-    host: Any = None
 
-    @property
-    def xp(self) -> Any:
-        """The namespace that the rule runs with on raw arrays."""
-        return self.host.xp
+    def __init__(self, op: Op, needs: Needs, make: Callable[[], Callable[..., Any]], plan: tuple[str, ...], single: bool, sources: tuple[Any, ...],
+                 host: Any = None) -> None:
+        self.op = op
+        self.needs = needs
+        self.make = make
+        self.plan = plan
+        self.single = single
+        self.saves = any(s is not None for s in sources)
+        self.sources = sources
+        self.host = host
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "vjp":
+            raise AttributeError(name)
+        self.vjp = self.make()
+        return self.vjp
 
 
 def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -112,16 +116,22 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
     body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
     head = "".join(f"    {line}\n" for line in source.head)
     text = f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n{head}    return {body}\n"
-    generated.run(text, f"pullback of {op.name}", source.scope)
-    sources = _sources(op, needs, source.plan)
     expose((*op.arrays, *source.plan))
-    return Pullback(op, needs, source.scope["vjp"], tuple(source.plan), single, any(s is not None for s in sources), sources)
+
+    def make() -> Callable[..., Any]:
+        if "vjp" not in source.scope:
+            generated.run(text, f"pullback of {op.name}", source.scope)
+        vjp: Callable[..., Any] = source.scope["vjp"]
+        return vjp
+
+    return Pullback(op, needs, make, tuple(source.plan), single, _sources(op, needs, source.plan))
 
 
 @per_operation
 def pullback_of(op: Op, needs: Needs, complex_: bool, conform: bool, host: Host, overrides: Any = None) -> Pullback:
     """The pullback for nodes whose arrays are of that library."""
-    return replace(pullback(op, needs, complex_, conform, overrides), host=host)
+    rule = pullback(op, needs, complex_, conform, overrides)
+    return Pullback(op, needs, rule.make, rule.plan, rule.single, rule.sources, host)
 
 
 def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
