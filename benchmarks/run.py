@@ -122,14 +122,15 @@ def timed(options: argparse.Namespace, effort: Effort) -> Part:
         announce(options, f"{case.workload}, {case.label}")
         results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
         part.verdicts += judging.of_result(results[-1])
+    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith("paths")]
+    narrow = [r for r in results if r not in wide]
+    part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
     together = [r for r in results if r.case.workload == judging.PROGRAMS]
     if together:
         verdicts, named = judging.of_programs(together, HAND, programs.MOST)
         part.verdicts += verdicts
         part.skipped += named
-    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith("paths")]
-    narrow = [r for r in results if r not in wide]
-    part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
+        part.text.append(table(*judging.rows(verdicts)))
     part.record = {"cases": [r.to_json() for r in results]} if results else {}
     return part
 
