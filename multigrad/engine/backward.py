@@ -143,7 +143,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(node.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
+            found = rule.vjp(rule.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
@@ -392,8 +392,9 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     run = p.like._elem.run
     # Of the leaves of a transformation it is known how many there are.
     if p.targets is not None and p.needed is None and not p.through and not (p.leaves_only and run is not None and run.leaves == len(p.targets)):
-        p.needed = survey(roots, p.targets)
-        roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
+        p.needed = survey(roots, p.targets, p.leaves_only)
+        if p.needed is not None:
+            roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
     if run is not None or running() is not None:
         before = undo()
         try:

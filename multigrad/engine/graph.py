@@ -39,19 +39,23 @@ class Node:
     saved   what the pullback takes, None once freed
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
-    host    whose library the saved arrays are of
     extra   hooks and metadata; set only on nodes of the classes below, None as long as there are none
     """
 
-    __slots__ = ("__weakref__", "cells", "extra", "host", "next", "rule", "saved", "seq")
+    __slots__ = ("__weakref__", "cells", "extra", "next", "rule", "saved", "seq")
     unchecked = False  # whether what is saved went through hooks, so that its version says nothing
     seq: int
     rule: Pullback
     saved: tuple[Any, ...] | None
     cells: Any
     next: Any
-    host: Host
     extra: Any
+
+    @property
+    def host(self) -> Host:
+        """Whose library the saved arrays are of."""
+        host: Host = self.rule.host
+        return host
 
     def name(self) -> str:
         """The name of the operation that was recorded, as `SinBackward`."""
@@ -162,8 +166,9 @@ class CustomNode(MultiNode):
     nobody holds it any more.
     """
 
-    __slots__ = ("ctx",)
+    __slots__ = ("ctx", "host")
     ctx: Any
+    host: Host
 
     def name(self) -> str:
         return type(self.ctx).__name__

@@ -116,7 +116,8 @@ def refusing_rule(message: str) -> Pullback:
 class ErrorNode(Node):
     """The history of what cannot be differentiated again. `parents`: what its derivative would lead to."""
 
-    __slots__ = ()
+    __slots__ = ("host",)
+    host: Host
 
     def __init__(self, message: str, parents: Sequence[Node], host: Host) -> None:
         self.seq = tick()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..registry import OPS, Op, Rule
 from .element import Element, all_plans
-from .rules import Needs, Pullback, pullback, raw_function
+from .rules import Needs, Pullback, pullback_of, raw_function
 from .tensor import Tensor, View
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Plan:
             complex_ = same and elem.complex
 
             def rule(needs: Needs, conform: bool) -> Pullback:
-                return pullback(op, needs, complex_, conform)
+                return pullback_of(op, needs, complex_, conform, elem.host)
 
             if len(op.arrays) == 3:
                 self.b1, self.b2, self.b12 = (rule(needs, True) for needs in CHOICES)

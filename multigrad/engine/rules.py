@@ -7,7 +7,7 @@ complex, summing a gradient back to a broadcast argument's shape, the real part 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..errors import GradientError, MissingRuleError
@@ -29,7 +29,8 @@ class Pullback:
     `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted argument; `plan` names what
     is saved, in order; `saves` says whether any of it is an array (then it is freed after use). `sources` tells for each
     saved value where it came from: None (no array), ("in", i) the i-th wanted gradient's argument, ("in", None) a
-    constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these.
+    constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these. `host`: of what library the arrays are, where it is
+    the rule of nodes.
     """
 
     op: Op
@@ -39,6 +40,12 @@ class Pullback:
     single: bool
     saves: bool
     sources: tuple[Any, ...]
+    host: Any = None
+
+    @property
+    def xp(self) -> Any:
+        """The namespace that the rule runs with on raw arrays."""
+        return self.host.xp
 
 
 def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -109,6 +116,12 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
     sources = _sources(op, needs, source.plan)
     expose((*op.arrays, *source.plan))
     return Pullback(op, needs, source.scope["vjp"], tuple(source.plan), single, any(s is not None for s in sources), sources)
+
+
+@per_operation
+def pullback_of(op: Op, needs: Needs, complex_: bool, conform: bool, host: Host, overrides: Any = None) -> Pullback:
+    """The pullback for nodes whose arrays are of that library."""
+    return replace(pullback(op, needs, complex_, conform, overrides), host=host)
 
 
 def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
