@@ -26,7 +26,7 @@ from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHand
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 from .level import Guest, Layer, Run, Switch
-from .rules import Pullback, conform_gradient
+from .pullback import Pullback, conform_gradient
 from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
 

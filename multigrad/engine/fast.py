@@ -21,8 +21,9 @@ from .element import truth_of
 from .graph import Node, tick
 from .level import mode
 from .plans import CHOICES, PAIRS, conforms, learn
+from .pullback import Needs, pullback
 from .residuals import residuals
-from .rules import Needs, is_flat, pullback
+from .rules import is_flat
 from .tensor import Tensor, View
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..registry import OPS, Op, Rule
 from .element import Element, all_plans
-from .rules import Needs, pullback_of, raw_function
+from .pullback import Needs, pullback_of
+from .rules import raw_function
 from .tensor import Tensor, View
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from . import grad_mode
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
 from .level import Layer, Observer, innermost, mode, watched, watching
-from .rules import Pullback, positions
+from .pullback import Pullback
+from .rules import positions
 from .tensor import Tensor, wrap, wrap_at
 from .towers import Shell, put_together, taken_apart
 
