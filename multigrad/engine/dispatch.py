@@ -20,7 +20,8 @@ from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
-from .rules import array_index, caller, is_flat, positions, pullback_of, raw_function, recorder
+from .pullback import pullback_of
+from .rules import array_index, caller, is_flat, positions, raw_function, recorder
 from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -19,9 +20,10 @@ from .dispatch import arrays_of, general, operate
 from .element import truth_of
 from .graph import Node, tick
 from .level import mode
-from .plans import CHOICES, conforms, learn
+from .plans import CHOICES, PAIRS, conforms, learn
+from .pullback import Needs, pullback
 from .residuals import residuals
-from .rules import Needs, is_flat, pullback
+from .rules import is_flat
 from .tensor import Tensor, View
 
 
@@ -70,7 +72,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
         "_kinds": element.by_type, "_general": operate if operator else general, "_mode": mode.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
-        "_learn": lambda op, elem, result: learn(op, elem, result, inner_function(op)),
+        "_learn": partial(learn, inner_function),
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -353,9 +355,6 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield from _patterns(op, operands, PAIRS, "b", pad)
     else:
         yield from _patterns(op, operands, PAIRS, "r", pad)
-
-
-PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
 
 
 def _patterns(op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules: str, pad: str) -> Iterator[str]:

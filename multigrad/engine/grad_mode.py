@@ -86,6 +86,13 @@ def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
     return variable.changed(gate, mode) if mode or variable.within(gate) else gate
 
 
+def quiet(gate: Any) -> Any:
+    """The state of the gate with what users switch off."""
+    if gate is not True and gate.base and gate.quiet is not None and running() is None:
+        return gate.quiet
+    return switched_in(gate, _variable(), False)
+
+
 Before = tuple[Switch, Any, Any, Any]
 """What a context manager restores: a grad mode, what it was, and the gate before and after it was set."""
 

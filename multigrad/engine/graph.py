@@ -21,7 +21,7 @@ from ..errors import GradientError
 if TYPE_CHECKING:
     from .backward import Pass
     from .element import Host
-    from .rules import Pullback
+    from .pullback import Pullback
     from .tensor import Tensor
 
 tick = count(1).__next__

@@ -24,7 +24,7 @@ from .dispatch import is_array
 from .element import Host
 from .graph import FREED, Node, describe, edge, modified, tick
 from .level import Layer, Run
-from .rules import Pullback
+from .pullback import Pullback
 from .tensor import Tensor, alias, wrap_at, wrap_in
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def refusing_rule(message: str) -> Pullback:
     def refuse(*_: Any) -> NoReturn:
         raise GradientError(message)
 
-    return Pullback(OP, (), refuse, (), False, False, ())
+    return Pullback(OP, (), lambda: refuse, (), False, ())
 
 
 class ErrorNode(Node):

@@ -16,7 +16,8 @@ from . import grad_mode
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
 from .level import Layer, Observer, innermost, mode, watched, watching
-from .rules import Pullback, positions
+from .pullback import Pullback
+from .rules import positions
 from .tensor import Tensor, wrap, wrap_at
 from .towers import Shell, put_together, taken_apart
 
@@ -59,7 +60,7 @@ class Keeper(Observer):
             return
         rule = node.rule
         first: Tensor = result if isinstance(result, Tensor) else next(t for t in result if isinstance(t, Tensor))
-        if not self.wants(rule.op.name, first._level):
+        if not self.wants(rule.op.name, first._elem.level):
             return
         kept: Any = None
         for i, at, source in _arrays(rule):
@@ -107,22 +108,23 @@ class Pair(Keeper):
         return partial(pack_array, self.pair)
 
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
-        if not isinstance(of, Tensor) or of._array is not value or isinstance(value, Layer):
+        known = isinstance(of, Tensor) and of._array is value
+        if not known or isinstance(value, Layer):
             t = _shown(node, value, source, result)
-            if isinstance(of, Tensor) and of._array is value:
+            if known:
                 t._cell = of._cell
+            found = packed(partial(pack_array, self.pair, own=True), t)
         elif of._elem.run is not None:
             return packed_raw(self.take(""), value, of._cell)
+        elif source[0] == "in" and type(of._node) is AccumulateGrad:
+            return pack_array(self.pair, of)
         else:
-            kind, number = source
-            if kind == "in" and type(of._node) is AccumulateGrad:
-                return pack_array(self.pair, of)
             t = _new(Tensor)  # not `of` itself: this may be an in-place operation, which is about to change it
             t._array = value
             t._elem = of._elem
             t._cell = of._cell
-            t._node = _history(node, kind, number) if t._elem.floating else None
-        found = packed(partial(pack_array, self.pair, own=True), t)
+            t._node = _history(node, *source) if of._elem.floating else None
+            found = pack_array(self.pair, t, True)
         t._node = None  # what the hook keeps must not lead back to the node
         return found
 
@@ -236,7 +238,7 @@ def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
     version = t._version if t._cell else 0
     gate = mode.get()
     try:
-        mode.set(grad_mode.switched_in(gate, grad_mode._variable(), False))
+        mode.set(grad_mode.quiet(gate))
         data = pair[0](t)
     finally:
         mode.set(gate)
@@ -244,8 +246,10 @@ def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
         raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
                             "by in-place operations as this can lead to unexpected side-effects.")
     x: PackedArray = _new(PackedArray)
-    x.kept = t.data if data is t and not own else data  # not a Tensor of the user's, which an in-place operation may give the node
     x.pair = pair
+    x.kept = data
+    if data is t and not own:  # a Tensor of the user's, which an in-place operation may give the node
+        x.kept = t.data
     return x
 
 

@@ -18,7 +18,8 @@ from .dispatch import backend_rules, record, shows
 from .element import SCALARS, named_dtype
 from .graph import Node, tick
 from .level import Layer, mode
-from .rules import is_flat, pullback_of, recorder
+from .pullback import pullback_of
+from .rules import is_flat, recorder
 from .tensor import Data, Tensor, View
 
 declined: Any = object()
