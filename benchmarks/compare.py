@@ -5,8 +5,9 @@
     python benchmarks/compare.py ../before --check              exit status 1 if Tensor * Tensor takes more than 1.05 times as long
 
 Both run the benchmarks of this checkout, each with its own multigrad in a process of its own. The two processes take turns,
-sample by sample, so both see the same machine; several pairs are started one after the other, since where a process happens
-to lie in memory makes a few percent. The ratio is the median over pairs of the median over turns.
+sample by sample, on the same core (cores that share their units with other work differ by a factor of two), so both see the
+same machine. Several pairs are started one after the other, since where a process happens to lie in memory makes a few
+percent. The ratio is the median over pairs of the median over turns.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ PAIRS, TURNS, SAMPLE = 5, 7, 10e-3
 class Worker:
     """A process that runs rows of paths.py with the multigrad of one checkout, as often as it is told to."""
 
-    def __init__(self, checkout: Path) -> None:
+    def __init__(self, checkout: Path, pair: int) -> None:
         search = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH", "")]))
-        self.process = subprocess.Popen([sys.executable, str(HERE), "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([sys.executable, str(HERE), "--worker", str(pair)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=os.environ | {"PYTHONPATH": search})
         hello = self.read()
         self.rows: list[str] = hello["rows"]
@@ -68,8 +69,11 @@ class Worker:
         self.process.wait()
 
 
-def work() -> None:
+def work(pair: int) -> None:
     """The worker's side: say what there is, then answer until the input ends."""
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[pair % len(cores)]})
     import paths
     import workloads
 
@@ -96,8 +100,8 @@ def compare(other: Path, words: list[str], pairs: int = PAIRS) -> dict[str, list
     for pair in range(pairs):
         workers: list[Worker] = []
         try:
-            workers.append(Worker(other.resolve()))
-            workers.insert(0, Worker(HERE.parent.parent))
+            workers.append(Worker(other.resolve(), pair))
+            workers.insert(0, Worker(HERE.parent.parent, pair))
             for row in workers[0].rows:
                 if not words or any(word.lower() in row.lower() for word in words):
                     found.setdefault(row, []).append(_turns(row, workers, pair))
@@ -154,7 +158,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--worker"]:
-        work()
+    if sys.argv[1:2] == ["--worker"]:
+        work(int(sys.argv[2]))
     else:
         sys.exit(main(sys.argv[1:]))

@@ -213,7 +213,7 @@ def before_part(options: argparse.Namespace, effort: Effort) -> Part:
     if options.before is None:
         return Part([], [], ["compare, Tensor * Tensor: no --before CHECKOUT to compare with"])
     announce(options, f"{BEFORE}, {options.before}")
-    found = compare.compare(options.before, [compare.CHECKED] if options.check else [], effort.processes)
+    found = compare.compare(options.before, [compare.CHECKED] if options.check else [], judging.ROUNDS if options.check else effort.processes)
     return Part([compare.shown(found, options.before)], compare.verdicts(found), [], {"compare": found})
 
 
