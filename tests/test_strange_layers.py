@@ -69,7 +69,8 @@ def program(x, w):
 
 
 X, W = np.array([0.4, -1.3, 2.0]), np.array([1.1, 0.7, -0.2])
-OPERATIONS = ["multiply", "add", "multiply", "subtract", "sin", "getitem", "getitem", "concat", "multiply", "greater", "multiply", "where", "pow", "sum"]
+OPERATIONS = ["multiply", "add", "multiply", "subtract", "sin", "getitem", "getitem", "concat", "multiply", "greater", "multiply", "where", "pow",
+              "sum"]
 
 
 def values(x):
