@@ -16,8 +16,11 @@ from ..engine.dispatch import is_array
 from ..engine.element import SCALARS, Host, named_dtype
 from ..engine.level import Layer, outside
 from ..engine.rules import positions
-from ..engine.tensor import Data, Tensor, View, strip, wrap
+from ..engine.tensor import strip, wrap
 from ..registry import Op, behind_batch, per_operation
+
+_BUILTINS = {f"_{b.__name__}": b for b in (all, bool, complex, float, int, len, list, map, max, range, tuple, type, zip)}
+"""By other names, since parameters may have these: those of clip are min and max."""
 
 
 @per_operation
@@ -27,10 +30,11 @@ def ending_of(op: Op, cls: Any) -> ways.Ending | None:
     if lines is None:
         return None
     scope = {
-        "_Batched": cls, "_Tensor": Tensor, "_View": View, "_Data": Data, "_new": object.__new__, "_op": op, "_kinds": element.by_type,
+        "_Batched": cls, "_new": object.__new__, "_op": op, "_kinds": element.by_type,
         "_known": ways.makers, "_declined": ways.declined, "_scalars": SCALARS, "_named_dtype": named_dtype, "_behind": behind_batch,
-        "_raised": raised, "_leading": leading, "_lifted": lifted, "_outside": outside, "_stripped": _stripped, "_made": cls._made, "_strip": strip,
-        "_inner": ways.inner_function(op), "_rule": getattr(op.batching, "fn", None), "_view": op.view,
+        "_raised": raised, "_leading": leading, "_lifted": lifted, "_outside": outside, "_further_in": _further_in, "_strip": strip,
+        "_stripped": _stripped, "_made": cls._made,
+        "_inner": ways.inner_function(op), **_BUILTINS, "_rule": getattr(op.batching, "fn", None), "_view": op.view,
     }
     generated.run("\n".join(lines), f"multigrad batches in {op.name}", scope)
     found: ways.Ending = scope["ending"]
@@ -39,11 +43,10 @@ def ending_of(op: Op, cls: Any) -> ways.Ending | None:
 
 def _lines(op: Op) -> Iterator[str] | None:
     """The text of the ending, None where the general path is as good."""
-    roles = list(op.roles.values())
     if op.batching == "elementwise":
-        return _elementwise(op) if "arrays" not in roles else None
+        return _elementwise(op) if "arrays" not in op.roles.values() else None
     if op.batching == "axis" or op.batching == "leading":
-        return _along(op) if roles.count("array") == 1 and roles[0] == "array" and "arrays" not in roles else None
+        return _along(op) if _is_alone(op) else None
     return None if op.batching is None or op.batching == "form" else _by_rule(op)
 
 
@@ -78,6 +81,11 @@ def _stripped(found: Any) -> Any:
     return same_structure(found, [strip(x) for x in found])
 
 
+def _further_in(x: Any, host: Host) -> Any:
+    """The value of a layer of a lower level, which a constant of the base level is not to its array. Anything else is declined."""
+    return strip(x) if type(x) in ways.makers and x._elem.host is host else ways.declined
+
+
 # ----- Kinds of batching -----
 
 
@@ -94,57 +102,75 @@ def _elementwise(op: Op) -> Iterator[str]:
     arrays = [n for n, role in op.roles.items() if role == "array"]
     local = {n: f"_a{i}" for i, n in enumerate(arrays)}
     yield from _head(op)
-    yield "    _l = _e.level"
-    yield "    _deep = False"
-    several = len(arrays) > 1
-    for i, n in enumerate(arrays):
-        yield from _operand(n, local[n], f"_o{i}" if several else "", f"_r{i}" if several else "", _optional(op, n), "    ")
-    ranks = [f"_r{i}" for i in range(len(arrays))]
-    if len(arrays) == 2:
+    if _is_alone(op):
+        yield from _alone(op)
+    else:
+        yield "    _l = _e.level"
+        yield "    _deep = False"
+        for i, n in enumerate(arrays):
+            yield from _operand(n, local[n], f"_o{i}", f"_r{i}", _optional(op, n), "    ")
+        yield from _aligned(len(arrays))
+    if "dtype" in op.roles:
+        local["dtype"] = "_d"
+        yield "    _d = _named_dtype(_host, dtype) if _type(dtype) is str else dtype"
+    yield f"    _y = {_call(op, '(_inner if _deep else _host.xp.' + op.name + ')', local)}"
+    yield from _wrapped(op)
+
+
+def _aligned(n: int) -> Iterator[str]:
+    """Insert axes behind the batch, where the examples of another operand have more dimensions."""
+    if n == 2:
         yield "    if _r0 != _r1:"
         yield "        if _r0 < _r1:"
         yield "            if _o0:"
         yield "                _a0 = _raised(_a0, _host, _r1)"
         yield "        elif _o1:"
         yield "            _a1 = _raised(_a1, _host, _r0)"
-    elif several:
-        yield f"    if not {' == '.join(ranks)}:"
-        yield f"        _m = max({', '.join(ranks)})"
-        for i in range(len(arrays)):
-            yield f"        if _o{i} and _r{i} < _m:"
-            yield f"            _a{i} = _raised(_a{i}, _host, _m)"
-    if "dtype" in op.roles:
-        local["dtype"] = "_d"
-        yield "    _d = _named_dtype(_host, dtype) if type(dtype) is str else dtype"
-    yield f"    _y = {_call(op, '(_inner if _deep else _host.xp.' + op.name + ')', local)}"
-    yield from _wrapped(op)
+        return
+    ranks = [f"_r{i}" for i in range(n)]
+    yield f"    if not {' == '.join(ranks)}:"
+    yield f"        _m = _max({', '.join(ranks)})"
+    for i in range(n):
+        yield f"        if _o{i} and _r{i} < _m:"
+        yield f"            _a{i} = _raised(_a{i}, _host, _m)"
 
 
-def _along(op: Op) -> Iterator[str]:
-    """Arguments of an operation on one array along axes, or of a matrix function."""
+def _is_alone(op: Op) -> bool:
+    """Whether there is one array, which is the batch then."""
+    roles = list(op.roles.values())
+    return roles[0] == "array" and roles.count("array") == 1 and "arrays" not in roles and "key" not in op.roles
+
+
+def _alone(op: Op) -> Iterator[str]:
+    """Take that array apart."""
     x = next(iter(op.roles))
-    local = {x: "_a"}
-    yield from _head(op)
     yield f"    if {x}._born is not None:"
     yield f"        {x}._check()"
     yield f"        _e = {x}._elem"
     yield "    _l = _e.level"
     yield "    _deep = _e.layered"
-    yield f"    _a = {x}._array"
-    yield "    _m = _a.ndim - 1"
+    yield f"    _a0 = {x}._array"
+
+
+def _along(op: Op) -> Iterator[str]:
+    """Arguments of an operation on one array along axes, or of a matrix function."""
+    local = {next(iter(op.roles)): "_a0"}
+    yield from _head(op)
+    yield from _alone(op)
+    yield "    _m = _a0.ndim - 1"
     if op.batching == "axis":
         axis = "axis" if "axis" in positions(op) else "axes"
         local[axis] = "_x"
-        yield f"    if type({axis}) is int and -_m <= {axis} < _m:"
+        yield f"    if _type({axis}) is _int and -_m <= {axis} < _m:"
         yield f"        _x = {axis} % _m + 1"
         yield "    else:"
-        yield f"        _x = _behind({axis}, _m)"
+        yield f"        _x = _tuple(_range(1, _m + 1)) if {axis} is None else _behind({axis}, _m)"
     else:
         yield "    if _m < 2:"
         yield "        return _declined"
     if "dtype" in op.roles:
         local["dtype"] = "_d"
-        yield "    _d = _named_dtype(_host, dtype) if type(dtype) is str else dtype"
+        yield "    _d = _named_dtype(_host, dtype) if _type(dtype) is str else dtype"
     yield f"    _y = {_call(op, '(_inner if _deep else _host.xp.' + op.name + ')', local)}"
     yield from _wrapped(op)
 
@@ -156,41 +182,34 @@ def _by_rule(op: Op) -> Iterator[str]:
     local = {n: n if role == "plain" else f"_a{i}" for i, (n, role) in enumerate(roles.items())}
     own = {n: f"_o{i}" for i, n in enumerate(roles)}
     yield from _head(op)
-    yield "    _l = _e.level"
-    yield "    _deep = False"
-    for n, role in roles.items():
-        if role == "array":
-            yield from _operand(n, local[n], own[n], "", _optional(op, n), "    ")
-        elif role == "arrays":
-            if _optional(op, n):
-                yield f"    if {n} is None:"
-                yield "        return _declined"
-            yield f"    {local[n]}, {own[n]} = [], []"
-            yield from _each(n, local[n], own[n], "    ")
-        elif role == "key":
-            yield from _key(n, local[n], own[n])
-    given = {n: text for n, text in local.items() if n in takes} | {"xp": "_xp", "size": "_top._array.shape[0]"}
-    given["batched"] = "{" + ", ".join(f"{n!r}: {_batched(op, n, own[n])}" for n in roles) + "}"
-    call = f"_rule({', '.join(given[n] for n in takes)})"
+    alone = _is_alone(op)
+    if alone:
+        yield from _alone(op)
+    else:
+        yield from _operands(op, roles, local, own)
+    given = local | {"xp": "_xp", "size": "_top._array.shape[0]"}
+    given["batched"] = "{" + ", ".join(f"{n!r}: {'True' if alone and n == next(iter(roles)) else _batched(op, n, own[n])}" for n in roles) + "}"
+    arrays = [n for n, role in roles.items() if role != "plain" and n in takes and not (alone and role == "array")]
+    layers = given | {n: f"_tuple(_map(_lifted, {n})) if _type({n}) is _tuple else _lifted({n})" for n, role in roles.items() if role == "plain"}
     yield "    if _deep:"
     yield "        _xp = _host.bound"
-    for n in (n for n in roles if n in takes):
-        yield f"        {local[n]} = {_raised_text(roles[n], local[n], own[n])}"
+    for n in arrays:
+        yield f"        {local[n]} = {_as_layer(roles[n], local[n], own[n])}"
     yield "        with _outside():"
-    yield f"            _y = {call}"
+    yield f"            _y = _rule({', '.join(layers[n] for n in takes)})"
     yield f"        _y = {'_strip(_y)' if op.outputs == () else '_stripped(_y)'}"
     yield "    else:"
     yield "        _xp = _host.xp"
-    for n in (n for n in roles if n in takes):
+    for n in arrays:
         if roles[n] == "array":
             none = f" and {local[n]} is not None" if _optional(op, n) else ""
-            yield f"        if not {own[n]} and type({local[n]}) not in _scalars{none}:"
+            yield f"        if not {own[n]} and _type({local[n]}) not in _scalars{none}:"
             yield f"            {local[n]} = _xp.expand_dims({local[n]}, axis=0)"
         elif roles[n] == "arrays":
-            yield f"        if not all({own[n]}):"
-            yield f"            {local[n]} = [_leading(_xp, _x, _o, False) for _x, _o in zip({local[n]}, {own[n]})]"
-            yield f"        {local[n]} = tuple({local[n]})"
-    yield f"        _y = {call}"
+            yield f"        if not _all({own[n]}):"
+            yield f"            {local[n]} = [_leading(_xp, _x, _o, False) for _x, _o in _zip({local[n]}, {own[n]})]"
+            yield f"        {local[n]} = _tuple({local[n]})"
+    yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
     yield from _wrapped(op)
 
 
@@ -206,39 +225,47 @@ def _operand(x: str, value: str, own: str, rank: str, optional: bool, pad: str) 
     def found(text: str, batch: bool, ndim: str) -> Iterator[str]:
         if value != text:
             yield f"{pad}    {value} = {text}"
-        if own:
-            yield f"{pad}    {own} = {batch}"
+        yield f"{pad}    {own} = {batch}"
         if rank:
             yield f"{pad}    {rank} = {ndim}"
 
-    yield f"{pad}_k = type({x})"
-    yield f"{pad}if _k is _Batched and ({x}._elem is _e or {x}._elem.level == _l):"
+    yield f"{pad}_k = _type({x})"
+    yield f"{pad}if _k is _Batched and {x}._elem.level == _l:"
     yield f"{pad}    if {x}._born is not None:"
     yield f"{pad}        {x}._check()"
-    yield f"{pad}    if {x}._elem.layered:"
-    yield f"{pad}        _deep = True"
-    yield f"{pad}    if {x}._elem.host is not _host:"
+    yield f"{pad}    _q = {x}._elem"
+    yield f"{pad}    if _q is not _e and _q.host is not _host:"
     yield f"{pad}        return _declined"
+    yield f"{pad}    if _q.layered:"
+    yield f"{pad}        _deep = True"
     yield from found(f"{x}._array", True, f"{value}.ndim - 1")
-    yield f"{pad}elif _k is float or _k is int or _k is bool or _k is complex{f' or {x} is None' if optional else ''}:"
+    yield f"{pad}elif _k in _scalars{f' or {x} is None' if optional else ''}:"
     yield from found(x, False, "0")
-    yield f"{pad}elif _kinds.get(_k) is _host:"
-    yield from found(x, False, f"{value}.ndim")
-    yield f"{pad}elif _k in _known and {x}._elem.host is _host:"
-    yield from _further_in(x, value, pad + "    ")
+    yield f"{pad}else:"
+    yield f"{pad}    {value} = {x} if _kinds.get(_k) is _host else _further_in({x}, _host)"
+    yield f"{pad}    if {value} is not {x}:"
+    yield f"{pad}        if {value} is _declined:"
+    yield f"{pad}            return _declined"
+    yield f"{pad}    elif _k in _known:"
+    yield f"{pad}        _deep = True"
     yield from found(value, False, f"{value}.ndim")
-    yield f"{pad}else:"
-    yield f"{pad}    return _declined"
 
 
-def _further_in(x: str, value: str, pad: str) -> Iterator[str]:
-    """The value of a layer of a lower level: a constant of the base level is its array."""
-    yield f"{pad}if {x}._elem.run is None and {x}._node is None:"
-    yield f"{pad}    {x}._check()"
-    yield f"{pad}    {value} = {x}._array"
-    yield f"{pad}else:"
-    yield f"{pad}    {value} = {x}"
-    yield f"{pad}    _deep = True"
+def _operands(op: Op, roles: dict[str, str], local: dict[str, str], own: dict[str, str]) -> Iterator[str]:
+    """Take all operands of a batching rule apart."""
+    yield "    _l = _e.level"
+    yield "    _deep = False"
+    for n, role in roles.items():
+        if role == "array":
+            yield from _operand(n, local[n], own[n], "", _optional(op, n), "    ")
+        elif role == "arrays":
+            if _optional(op, n):
+                yield f"    if {n} is None:"
+                yield "        return _declined"
+            yield f"    {local[n]}, {own[n]} = [], []"
+            yield from _each(n, local[n], own[n], "    ")
+        elif role == "key":
+            yield from _key(n, local[n], own[n])
 
 
 def _each(xs: str, value: str, own: str, pad: str) -> Iterator[str]:
@@ -251,50 +278,53 @@ def _each(xs: str, value: str, own: str, pad: str) -> Iterator[str]:
 
 def _key(key: str, value: str, own: str) -> Iterator[str]:
     """An indexing key, which may hold batches."""
-    yield f"    if type({key}) is tuple:"
+    yield f"    if _type({key}) is _tuple:"
     yield f"        {value}, {own} = [], []"
     yield f"        for _x in {key}:"
     yield from _entry("_x", "_v", "_o", "            ")
     yield f"            {value}.append(_v)"
     yield f"            {own}.append(_o)"
-    yield f"        {value}, {own} = tuple({value}), tuple({own})"
+    yield f"        {value}, {own} = _tuple({value}), _tuple({own})"
     yield "    else:"
     yield from _entry(key, value, own, "        ")
 
 
 def _entry(x: str, value: str, own: str, pad: str) -> Iterator[str]:
-    yield f"{pad}_k = type({x})"
+    yield f"{pad}_k = _type({x})"
+    yield f"{pad}{value} = {x}"
     yield f"{pad}{own} = False"
     yield f"{pad}if _k not in _known:"
     yield f"{pad}    _h = _kinds.get(_k, _declined)"
-    yield f"{pad}    if _k is list or (_h is not None and _h is not _host):"
+    yield f"{pad}    if _k is _list or (_h is not None and _h is not _host):"
     yield f"{pad}        return _declined"
-    yield f"{pad}    {value} = {x}"
+    yield f"{pad}elif {x}._elem.level != _l or _k is not _Batched:"
+    yield f"{pad}    {value} = _further_in({x}, _host)"
+    yield f"{pad}    if {value} is _declined:"
+    yield f"{pad}        return _declined"
+    yield f"{pad}    _deep = _deep or {value} is {x}"
     yield f"{pad}elif {x}._elem.host is not _host:"
     yield f"{pad}    return _declined"
-    yield f"{pad}elif _k is _Batched and {x}._elem.level == _l:"
+    yield f"{pad}else:"
     yield f"{pad}    {x}._check()"
     yield f"{pad}    {value} = {x}._array"
     yield f"{pad}    {own} = True"
     yield f"{pad}    _deep = _deep or {x}._elem.layered"
-    yield f"{pad}else:"
-    yield from _further_in(x, value, pad + "    ")
 
 
 def _batched(op: Op, name: str, own: str) -> str:
     """What a rule is told of a parameter: whether it is batched, or, of a tuple, each of its parts."""
     if op.roles[name] == "plain" and name != "key":
-        return f"(False,) * len({name}) if type({name}) is tuple else False"
-    return f"tuple({own})" if op.roles[name] == "arrays" else own
+        return f"(False,) * _len({name}) if _type({name}) is _tuple else False"
+    return f"_tuple({own})" if op.roles[name] == "arrays" else own
 
 
-def _raised_text(role: str, value: str, own: str) -> str:
+def _as_layer(role: str, value: str, own: str) -> str:
     """A value as a rule takes it where one of them is a layer."""
     if role == "array":
         return f"_leading(_xp, {value}, {own}, True)"
     if role == "arrays":
-        return f"tuple([_leading(_xp, _x, _o, True) for _x, _o in zip({value}, {own})])"
-    return f"tuple(map(_lifted, {value})) if type({value}) is tuple else _lifted({value})"
+        return f"_tuple([_leading(_xp, _x, _o, True) for _x, _o in _zip({value}, {own})])"
+    return f"_tuple(_map(_lifted, {value})) if _type({value}) is _tuple else _lifted({value})"
 
 
 # ----- Call, wrap -----
@@ -316,12 +346,12 @@ def _wrapped(op: Op) -> Iterator[str]:
         yield f"    {generally}"
         return
     yield "    if _deep:"
-    yield "        if type(_y) not in _known:"
+    yield "        if _type(_y) not in _known:"
     yield f"            {generally}"
     yield "        if not _e.layered or _y._elem.base is not _e.base:"
     yield "            _e = _y._elem.base.at(_e.run, _l, True, _Batched)"
     yield "    else:"
-    yield "        if _kinds.get(type(_y)) is not _host:"
+    yield "        if _kinds.get(_type(_y)) is not _host:"
     yield f"            {generally}"
     yield "        if _e.layered or _y.dtype != _e.dtype:"
     yield "            _e = _host.element(_y.dtype).at(_e.run, _l, False, _Batched)"
@@ -332,8 +362,8 @@ def _wrapped(op: Op) -> Iterator[str]:
         yield from _no_view("    ")
         return
     first = names[0]
-    if op.batching not in ("axis", "leading"):  # where the one array is the batch
-        yield f"    if type({first}) is not _Batched or {first}._elem.level != _l:"
+    if not _is_alone(op):
+        yield f"    if _type({first}) is not _Batched or {first}._elem.level != _l:"
         yield from _no_view("        ")
     if op.view == "layout":  # of an array of its own any reshape is one
         yield f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._born is None or 'layout')"
@@ -345,10 +375,10 @@ def _wrapped(op: Op) -> Iterator[str]:
         yield f"            {generally}"
         yield from _no_view("        ")
     yield f"    _t._base = {first}"
-    arguments = "".join(f"tuple({n}) if type({n}) is list else {n}, " for n in names[1:])
+    arguments = "".join(f"_tuple({n}) if _type({n}) is _list else {n}, " for n in names[1:])
     yield f"    _t._how = (_op, ({arguments}), None, None)"
     yield f"    _t._cell = _c = {first}._cell"
-    yield "    _t._born = len(_c)"
+    yield "    _t._born = _len(_c)"
     yield "    return _t"
 
 

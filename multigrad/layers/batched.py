@@ -227,10 +227,10 @@ def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
 
 def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run the standard-only form of an operation on the batches themselves."""
-    lifted = [tuple(map(lifted, v)) if role == "arrays" else v if role == "plain" else lifted(v)
+    layers = [tuple(map(lifted, v)) if role == "arrays" else v if role == "plain" else lifted(v)
               for role, v in zip(op.roles.values(), values, strict=True)]
     with outside():
-        return named(op, resolve_composite(op)(top._elem.host.bound, *lifted))
+        return named(op, resolve_composite(op)(top._elem.host.bound, *layers))
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
