@@ -13,8 +13,7 @@ from typing import Any
 
 from ..engine import element, generated, plans, profiling, ways
 from ..engine.element import SCALARS, named_dtype
-from ..engine.level import Layer, innermost
-from ..engine.level import _running as running
+from ..engine.level import Layer, come_back, go_outside, innermost
 from ..engine.residuals import compute, residuals
 from ..engine.rules import _metadata as metadata
 from ..engine.rules import _zero as zero
@@ -68,7 +67,7 @@ def _scope(op: Op) -> dict[str, Any]:
     return {
         "_Tensor": Tensor, "_View": View, "_Data": Data, "_Layer": Layer, "_new": object.__new__, "_op": op, "_kinds": element.by_type,
         "_known": ways.makers, "_declined": ways.declined, "_inner": ways.inner_function(op), "_named_dtype": named_dtype, "_scalars": SCALARS,
-        "_is": is_, "_watchers": profiling._watchers, "_here": profiling.here.get, "_set_running": running.set, "_reset_running": running.reset,
+        "_is": is_, "_watchers": profiling._watchers, "_here": profiling.here.get, "_go_outside": go_outside, "_come_back": come_back,
         "_strip": strip, "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": _added, "_metadata": metadata,
         "_compute": compute,
     }
@@ -279,12 +278,12 @@ class _Text:
         if not deep:
             yield from made(pad)
             return
-        yield f"{pad}_o = _set_running(None)"  # as `outside` does
+        yield f"{pad}_o = _go_outside(None)"
         yield f"{pad}try:"
         yield f"{pad}    _bound = _host.bound"
         yield from made(pad + "    ")
         yield f"{pad}finally:"
-        yield f"{pad}    _reset_running(_o)"
+        yield f"{pad}    _come_back(_o)"
         yield f"{pad}if isinstance(_t, _Tensor):"
         yield f"{pad}    _t = _strip(_t)"
 
