@@ -57,8 +57,10 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
         return ending
 
     def made(op: Op) -> Ending | None:
-        several = "arrays" in op.roles.values()
-        return None if op.kind == "composite" or op.outputs != () or (several and op.kind != "linear") else written(op, False)
+        lists = "arrays" in op.roles.values()
+        if op.kind == "composite" or op.outputs != () or not op.arrays or (lists and op.kind != "linear"):
+            return None
+        return written(op, False)
 
     return made
 
@@ -244,8 +246,11 @@ class _Text:
         yield "    _d = _new(_Dual)"
         yield "    _d._array = _y"
         yield "    _d._tangent = _t"
-        layered = "isinstance(_y, _Layer) or isinstance(_t, _Layer)" if self.deep else "False"
-        same = f" and _e.layered is ({layered})" if self.deep else ""
+        if self.deep:
+            yield "    _n = isinstance(_y, _Layer) or isinstance(_t, _Layer)"
+        elif not self.own:  # whose rule may hold a Tensor
+            yield "    _n = isinstance(_t, _Layer)"
+        layered, same = ("False", "") if self.own and not self.deep else ("_n", " and _n is _e.layered")
         yield f"    _d._elem = _e if _b is _e.base{same} else _b.at(_e.run, _l, {layered}, _Dual)"
         if op.view is True:
             x, *rest = op.roles
@@ -275,17 +280,19 @@ class _Text:
             return
         ways_ = {"elementwise": self.elementwise, "linear": self.linear, "multilinear": self.multilinear}
         made = self.written if op.jvp is not None else ways_[op.kind]
-        if not deep:
+        if not deep and self.own:
             yield from made(pad)
             return
         yield f"{pad}_o = _go_outside(None)"
         yield f"{pad}try:"
-        yield f"{pad}    _bound = _host.bound"
+        if deep:
+            yield f"{pad}    _bound = _host.bound"
         yield from made(pad + "    ")
         yield f"{pad}finally:"
         yield f"{pad}    _come_back(_o)"
-        yield f"{pad}if isinstance(_t, _Tensor):"
-        yield f"{pad}    _t = _strip(_t)"
+        if deep:
+            yield f"{pad}if isinstance(_t, _Tensor):"
+            yield f"{pad}    _t = _strip(_t)"
 
     def elementwise(self, pad: str) -> Lines:
         """The sum of the terms of all arguments that move."""
