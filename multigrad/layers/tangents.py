@@ -42,27 +42,41 @@ def maker(**names: Any) -> Callable[[Op], Ending | None]:
     def written(op: Op, deep: bool) -> Ending:
         text = _Text(op, deep)
         lines = "\n".join(text.lines())
-        scope = _scope(op) | text.scope | of_duals | {"_deeper": deeper(op)}
+        scope = _scope(op) | text.scope | of_duals | {"_deeper": later(lambda top: written(op, True))}
         generated.run(lines, f"multigrad tangents of {op.name}", scope)
         found: Ending = scope["ending"]
         return found
 
-    def deeper(op: Op) -> Ending:
-        def ending(top: Any, *values: Any) -> Any:
-            found = written(op, True)
-            if top._elem.layered:
-                plans.note(op, top._elem, ways.way_of(op), found)
-            return found(top, *values)
-
-        return ending
+    def noted(op: Op, top: Any) -> Ending:
+        found = written(op, top._elem.layered)
+        plans.note(op, top._elem, ways.way_of(op), found)
+        return found
 
     def made(op: Op) -> Ending | None:
         lists = "arrays" in op.roles.values()
         if op.kind == "composite" or op.outputs != () or not op.arrays or (lists and op.kind != "linear"):
             return None
-        return written(op, False)
+        return later(lambda top: noted(op, top))
 
     return made
+
+
+PATIENCE = 4
+"""How often an operation takes the general path before straight code is written for it, which takes as long as the general path thirty times."""
+
+
+def later(found: Callable[[Any], Ending]) -> Ending:
+    """An ending that lets the general path do the first few calls, and then what `found` gives for the operand of the highest level."""
+    count = 0
+
+    def ending(top: Any, *values: Any) -> Any:
+        nonlocal count
+        if count < PATIENCE:
+            count += 1
+            return ways.declined
+        return found(top)(top, *values)
+
+    return ending
 
 
 def _scope(op: Op) -> dict[str, Any]:
@@ -119,7 +133,7 @@ class _Text:
             yield "        return _declined"
             yield "    _deep = _keyed = False"
         else:
-            yield "    if _e.layered or _e.run.finished or _watchers:"
+            yield "    if _e.run.finished or _watchers:"
             yield f"        return _deeper(_top, {names})"
         yield "    _host = _e.host"
         yield "    _xp = _host.xp"
