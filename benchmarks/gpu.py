@@ -24,7 +24,8 @@ import numpy as np
 import peers as installed_peers
 import workloads
 from measure import HAND, OURS, Case, measure
-from run import duration, table, write
+from run import write
+from tables import duration, table
 
 import multigrad as mg
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -23,10 +23,18 @@ SHORTEST = 2e-3  # seconds: a shorter sample would measure the clock and the sch
 
 @dataclass(frozen=True)
 class Aim:
-    """At most `limit` times the peer's total."""
+    """At most `limit` times the peer's total, and `plus` seconds more."""
 
     peer: str
     limit: float
+    plus: float = 0.0
+
+    def __str__(self) -> str:
+        return f"<= {self.limit:g} x {self.peer}" + (f" + {self.plus * 1e6:g} us" if self.plus else "")
+
+    def share(self, ours: float, theirs: float) -> float:
+        """How much of what the aim allows was used: 1 is exactly at the aim."""
+        return ours / (self.limit * theirs + self.plus)
 
 
 @dataclass
@@ -39,6 +47,7 @@ class Case:
     peers: dict[str, Callable[[], Any]]
     aims: list[Aim] = field(default_factory=list)
     tolerance: float = 1e-9
+    yardsticks: Collection[str] = ()  # peers that compute something else, whose values are not compared
 
 
 @dataclass
@@ -55,10 +64,13 @@ class Result:
         """The median over rounds of the ratio of the two times within one round."""
         return median(a / b for a, b in zip(self.rounds[peer], self.rounds[to], strict=True))
 
+    def share(self, aim: Aim) -> float:
+        """The median over rounds of how much of what the aim allows was used."""
+        return median(aim.share(a, b) for a, b in zip(self.rounds[OURS], self.rounds[aim.peer], strict=True))
+
     def verdicts(self) -> list[tuple[Aim, float, bool]]:
         present = [aim for aim in self.case.aims if aim.peer in self.rounds and OURS in self.rounds]
-        ratios = [(aim, self.ratio(OURS, aim.peer)) for aim in present]
-        return [(aim, ratio, ratio <= aim.limit) for aim, ratio in ratios]
+        return [(aim, self.ratio(OURS, aim.peer), self.share(aim) <= 1) for aim in present]
 
     def to_json(self) -> dict[str, Any]:
         peers = list(self.rounds)
@@ -72,12 +84,13 @@ class Result:
         }
 
 
-def measure(case: Case, budget: float, *, least: int = 7, most: int = 400) -> Result:
-    """Time the peers of a case in rounds for about `budget` seconds, after checking that they agree."""
-    fastest = check_agreement(case.peers, case.tolerance)
-    if fastest < SHORTEST:
-        fastest = min(_time(fn, 1) for fn in case.peers.values())
-    number = max(1, round(SHORTEST / fastest))
+def measure(case: Case, budget: float, *, least: int = 7, most: int = 400, sample: float = SHORTEST) -> Result:
+    """Time the peers of a case in rounds for about `budget` seconds, after checking that they agree.
+
+    A round runs each peer as often as makes `sample` seconds.
+    """
+    times = check_agreement(case.peers, case.tolerance, case.yardsticks)
+    numbers = {p: max(1, round(sample / (t if t > 10 * sample else min(t, _time(case.peers[p], 1))))) for p, t in times.items()}
     rounds: dict[str, list[float]] = {peer: [] for peer in case.peers}
     order = list(case.peers)
     gc.collect()
@@ -86,7 +99,7 @@ def measure(case: Case, budget: float, *, least: int = 7, most: int = 400) -> Re
     try:
         for turn in range(most):
             for peer in order[turn % len(order):] + order[: turn % len(order)]:
-                rounds[peer].append(_time(case.peers[peer], number) / case.count)
+                rounds[peer].append(_time(case.peers[peer], numbers[peer]) / case.count)
             spent = time.perf_counter() - start
             if spent > budget and (turn + 1 >= least or (turn + 1 >= 3 and spent > 5 * budget)):
                 break
@@ -102,20 +115,23 @@ def _time(fn: Callable[[], Any], number: int) -> float:
     return (time.perf_counter() - start) / number
 
 
-def check_agreement(peers: Mapping[str, Callable[[], Any]], tolerance: float) -> float:
-    """Run each peer once: a fast wrong answer is not a result. Return the shortest time."""
-    found, times = {}, []
+def check_agreement(peers: Mapping[str, Callable[[], Any]], tolerance: float, yardsticks: Collection[str] = ()) -> dict[str, float]:
+    """Run each peer once: a fast wrong answer is not a result. Return the times."""
+    found, times = {}, {}
     for peer, fn in peers.items():
         start = time.perf_counter()
         values = fn()
-        times.append(time.perf_counter() - start)
-        found[peer] = [as_numpy(v) for v in values]
+        times[peer] = time.perf_counter() - start
+        if peer not in yardsticks:
+            found[peer] = [as_numpy(v) for v in values]
     reference_name, reference = next(iter(found.items()))
     for peer, values in found.items():
         for expected, got in zip(reference, values, strict=True):
+            if got.shape != expected.shape:
+                raise AssertionError(f"{peer} and {reference_name} disagree in shape: {got.shape} and {expected.shape}")
             if not np.allclose(got, expected, rtol=tolerance, atol=tolerance):
                 raise AssertionError(f"{peer} and {reference_name} disagree by {np.max(np.abs(got - expected)):.3g}")
-    return min(times)
+    return times
 
 
 def as_numpy(value: Any) -> Any:

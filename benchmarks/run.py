@@ -1,13 +1,16 @@
-"""What multigrad costs, next to NumPy by hand, PyTorch eager and HIPS autograd, in one run on one machine.
+"""What multigrad costs, next to NumPy by hand, PyTorch eager, HIPS autograd and JAX, in one run on one machine.
 
-    python benchmarks/run.py                     everything, about ten minutes
-    python benchmarks/run.py --quick             the same in about two minutes, less steady
-    python benchmarks/run.py --only chain        workloads whose name contains the word
+    python benchmarks/run.py                     everything, about fifteen minutes
+    python benchmarks/run.py --quick             the same in about a minute, less steady, without the large sizes
+    python benchmarks/run.py --only chain        workloads whose name contains the word, or else cases whose name does
+    python benchmarks/run.py --check             judge the aims, in three to four minutes; the exit status is 1 if one is missed
+    python benchmarks/run.py --check --before ../before       the commit before as well, from a checkout of it
     python benchmarks/run.py --markdown          the tables as they stand in benchmarks/README.md
     python benchmarks/run.py --json results.json every number
 
 A peer that is not installed is left out. Times are medians; ratios are medians of the ratios within one round, in which
-every peer runs once (see measure.py). Every peer's gradient is compared before anything is timed.
+every peer runs once (see measure.py). Every peer's gradient is compared before anything is timed. `--check` takes seven
+rounds of every case that has an aim, and allows five percent (see judging.py).
 """
 
 from __future__ import annotations
@@ -21,16 +24,26 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import compare
+import costs
+import eager_jax
+import judging
+import paths
+import peak
 import peers
+import programs
 import recurrence
 import transformations
 import workloads
 from measure import HAND, OURS, Case, Result, measure
+from tables import duration, table
 
 SIZES = (1, 10, 1000, 100_000, 1_000_000)
 COLUMNS = (HAND, OURS, workloads.TORCH, workloads.HIPS, transformations.JIT)
@@ -38,39 +51,96 @@ BYTES_A_NODE = 300
 RECURRENCE = "recurrence h = tanh(h * w + b)"
 
 
-def cases(words: list[str], sizes: tuple[int, ...]) -> Iterator[Case]:
-    makers = [
-        ("chain, forward + backward", lambda: workloads.chain_cases(sizes)),
-        ("chain, forward only", lambda: workloads.forward_cases(sizes[:4])),
-        ("z = (z / x) * y", workloads.loop_cases),
-        ("TinyModel", workloads.tiny_cases),
-        ("lists", workloads.list_cases),
-        ("transformations", transformations.transformation_cases),
+@dataclass(frozen=True)
+class Effort:
+    """How long a run takes."""
+
+    budget: float  # seconds a case
+    sample: float  # seconds a peer in one round, at least
+    least: int  # rounds, at least
+    most: int
+    sizes: tuple[int, ...]
+    nodes: int  # of the recurrence
+    processes: int  # rounds of what needs a process of its own
+    steps: int  # of the longest program
+
+
+FULL = Effort(6.0, 10e-3, 7, 400, SIZES, 1_000_000, 3, 1000)
+QUICK = Effort(0.1, 2e-3, 3, 400, SIZES[:3], 30_000, 1, 100)
+CHECK = Effort(math.inf, 30e-3, judging.ROUNDS, judging.ROUNDS, (1, 100_000), 100_000, 3, 1000)
+QUICK_CHECK = Effort(math.inf, 4e-3, judging.ROUNDS, judging.ROUNDS, SIZES[:1], 30_000, 1, 100)
+
+
+@dataclass
+class Part:
+    """What one group of workloads comes to: tables, verdicts, what was left out, and every number."""
+
+    text: list[str] = field(default_factory=list)
+    verdicts: list[judging.Verdict] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+# -- timed cases
+
+def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]]:
+    """Workloads: their name, the peer without which they are nothing, and what makes their cases."""
+    return [
+        ("chain, forward + backward", "", lambda: workloads.chain_cases(effort.sizes)),
+        ("chain, forward only", "", lambda: workloads.forward_cases(effort.sizes[:4])),
+        ("z = (z / x) * y", "", workloads.loop_cases),
+        ("TinyModel", "", workloads.tiny_cases),
+        ("lists", "", workloads.list_cases),
+        ("transformations", "", transformations.transformation_cases),
+        ("paths", "", lambda: paths.path_cases(paths.Peers.found())),
+        (judging.PROGRAMS, "", lambda: programs.program_cases(paths.Peers.found(), effort.steps)),
+        (eager_jax.WORKLOAD, "jax", eager_jax.eager_cases),
     ]
-    for name, make in makers:
-        if wanted(name, words):
-            yield from make()
+
+
+def cases(words: list[str], effort: Effort, skipped: list[str]) -> Iterator[Case]:
+    """The cases that are wanted: of the workloads that a word names, or else those that one names themselves."""
+    offered = makers(effort)
+    named = [maker for maker in offered if wanted(maker[0], words)]
+    for name, needs, make in named or offered:
+        if needs and not peers.installed(needs):
+            skipped.append(f"{name}: {needs} is not installed")
+            continue
+        yield from (case for case in make() if named or wanted(case.label, words))
 
 
 def wanted(name: str, words: list[str]) -> bool:
     return not words or any(word.lower() in name.lower() for word in words)
 
 
-def duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.0f} ns"
+def timed(options: argparse.Namespace, effort: Effort) -> Part:
+    part, results = Part(), []
+    for case in cases(options.only, effort, part.skipped):
+        part.skipped += judging.skipped(case)
+        if options.check and case.workload != judging.PROGRAMS and not any(aim.peer in case.peers for aim in case.aims):
+            continue
+        announce(options, f"{case.workload}, {case.label}")
+        results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
+        part.verdicts += judging.of_result(results[-1])
+    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith("paths")]
+    narrow = [r for r in results if r not in wide]
+    part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
+    together = [r for r in results if r.case.workload == judging.PROGRAMS]
+    if together:
+        verdicts, named = judging.of_programs(together, HAND, programs.MOST)
+        part.verdicts += verdicts
+        part.skipped += named
+        part.text.append(table(*judging.rows(verdicts)))
+    part.record = {"cases": [r.to_json() for r in results]} if results else {}
+    return part
 
 
-def table(header: list[str], rows: Iterable[list[str]]) -> str:
-    """Aligned Markdown, which a terminal shows well enough."""
-    lines = [header, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    text = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]
-    text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
-    return "\n".join(text)
+def announce(options: argparse.Namespace, what: str) -> None:
+    if not options.markdown:
+        print(f"... {what}", file=sys.stderr, flush=True)
 
+
+# -- tables
 
 def timing_table(results: list[Result]) -> str:
     """Times per operation or step, our ratio to each peer, and the aims."""
@@ -80,26 +150,87 @@ def timing_table(results: list[Result]) -> str:
     for r in results:
         times = [duration(r.seconds(c)) if c in r.rounds else "" for c in columns]
         ratios = [f"{r.ratio(OURS, c):.2f}" if c in r.rounds else "" for c in others]
-        aims = "; ".join(f"<= {aim.limit:g} x {aim.peer}: {'met' if met else 'NOT met'}" for aim, _, met in r.verdicts())
+        aims = "; ".join(f"{aim}: {'met' if met else 'NOT met'}" for aim, _, met in r.verdicts())
         rows.append([r.case.workload, r.case.label, *times, *ratios, aims])
     return table(["workload", "case", *columns, *(f"{OURS} / {c}" for c in others), "aim"], rows)
 
 
-def recurrence_table(found: dict[str, dict[str, float]], nodes: int) -> str:
+def beside_table(results: list[Result]) -> str:
+    """The same with a line for each peer, for cases whose peers differ."""
+    rows = []
+    for r in results:
+        aims = {aim.peer: f"{aim}: {'met' if met else 'NOT met'}" for aim, _, met in r.verdicts()}
+        first = [r.case.label, duration(r.seconds(OURS))]
+        for peer in r.rounds:
+            if peer != OURS:
+                rows.append([*first, peer, duration(r.seconds(peer)), f"{r.ratio(OURS, peer):.2f}", aims.get(peer, "")])
+                first = ["", ""]
+    return table(["path", OURS, "beside", "its time", "ratio", "aim"], rows)
+
+
+# -- what has processes of its own
+
+def recurrence_part(options: argparse.Namespace, effort: Effort) -> Part:
+    announce(options, RECURRENCE)
+    found = recurrence.measure(effort.nodes, effort.processes)
+    verdict = judging.limit(RECURRENCE, "bytes a node, the arrays apart", found[OURS]["tape bytes"], BYTES_A_NODE, "bytes", tolerance=0)
+    record = {"recurrence": {"nodes": effort.nodes, "per node": found}}
+    return Part([recurrence_table(found, effort.nodes, verdict)], [verdict], [], record)
+
+
+def recurrence_table(found: dict[str, dict[str, float]], nodes: int, verdict: judging.Verdict) -> str:
     rows = []
     for peer, row in found.items():
         times = [duration(row[key]) for key in ("forward", "backward", "free")]
         rows.append([peer, *times, f"{row['tape bytes']:.0f}", f"{row.get('tape bytes, traced', float('nan')):.0f}".replace("nan", "")])
     header = [f"{RECURRENCE}, {nodes:,} nodes", "forward", "backward", "free", "bytes of tape (resident)", "(traced)"]
-    ours = found[OURS]["tape bytes"]
-    verdict = f"Aim: at most {BYTES_A_NODE} bytes a node, the arrays apart: {'met' if ours <= BYTES_A_NODE else 'NOT met'}."
-    return f"{table(header, rows)}\n\nPer node. {verdict}"
+    judged = f"Aim: at most {BYTES_A_NODE} bytes a node, the arrays apart: {'met' if verdict.met else 'NOT met'}."
+    return f"{table(header, rows)}\n\nPer node. {judged}"
 
+
+def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
+    announce(options, COSTS)
+    found = costs.measure(judging.ROUNDS if effort.processes > 1 else 3)
+    aims = [judging.limit("costs", "bytes a node", found["node"], 130, "bytes", tolerance=0),
+            judging.limit("costs", "first expression", found["expression"] * 1e3, 7, "ms"),
+            judging.limit("costs", "import", found["import / numpy"], 1.1, "x numpy's import")]
+    rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
+    return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": found})
+
+
+def peak_part(options: argparse.Namespace, effort: Effort) -> Part:
+    """No aim is set, so a check leaves it out."""
+    if options.check:
+        return Part()
+    announce(options, PEAK)
+    found = peak.measure()
+    header = [f"{PEAK}, {peak.LAYERS} layers on {peak.SIZE:,} float64", *found]
+    return Part([table(header, [["arrays of that size at the peak", *(f"{arrays:.1f}" for arrays in found.values())]])], [], [], {"peak": found})
+
+
+def before_part(options: argparse.Namespace, effort: Effort) -> Part:
+    """Beside another checkout, where one is named."""
+    if options.before is None:
+        return Part([], [], ["compare, Tensor * Tensor: no --before CHECKOUT to compare with"])
+    announce(options, f"{BEFORE}, {options.before}")
+    found = compare.compare(options.before, [compare.CHECKED] if options.check else [], effort.processes)
+    return Part([compare.shown(found, options.before)], compare.verdicts(found), [], {"compare": found})
+
+
+COSTS, PEAK, BEFORE = "import, first expression, bytes of a node", "peak memory", "compare with the checkout before"
+PARTS: list[tuple[str, Callable[[argparse.Namespace, Effort], Part]]] = [
+    (RECURRENCE, recurrence_part), (COSTS, costs_part), (PEAK, peak_part), (BEFORE, before_part),
+]
+
+
+# -- the command
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only workloads whose name contains it; repeatable")
-    parser.add_argument("--quick", action="store_true", help="less time a case, a tenth of the recurrence's nodes, no size 1,000,000")
+    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only workloads (or cases) whose name contains it; repeatable")
+    parser.add_argument("--quick", action="store_true", help="less time a case, fewer nodes and rounds, no sizes above 1,000")
+    parser.add_argument("--check", action="store_true", help="judge the aims; the exit status is 1 if one is missed")
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="compare with another checkout as well; see compare.py")
     parser.add_argument("--markdown", action="store_true", help="print nothing but the tables and where they come from")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every number there")
     return parser.parse_args(arguments)
@@ -107,24 +238,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    budget, nodes, rounds = (1.0, 100_000, 1) if options.quick else (8.0, 1_000_000, 3)
-    sizes = SIZES[:4] if options.quick else SIZES
-    results, record = [], {"versions": peers.versions(), "quick": options.quick, "cases": []}
-    for case in cases(options.only, sizes):
-        if not options.markdown:
-            print(f"... {case.workload}, {case.label}", file=sys.stderr, flush=True)
-        results.append(measure(case, budget))
-    record["cases"] = [r.to_json() for r in results]
-    parts = [timing_table(results)] if results else []
-    if wanted(RECURRENCE, options.only):
-        found = recurrence.measure(nodes, rounds)
-        record["recurrence"] = {"nodes": nodes, "per node": found}
-        parts.append(recurrence_table(found, nodes))
-    parts.append("Taken with " + ", ".join(f"{name} {version}" for name, version in peers.versions().items()) + "; one thread each.")
-    print("\n\n".join(parts))
+    effort = (QUICK_CHECK if options.quick else CHECK) if options.check else QUICK if options.quick else FULL
+    named = [make for name, make in PARTS if wanted(name, options.only)]
+    found = [timed(options, effort)] if not named or not options.only or any(wanted(m[0], options.only) for m in makers(effort)) else []
+    found += [make(options, effort) for make in named]
+    verdicts = [v for part in found for v in part.verdicts]
+    text = [t for part in found for t in part.text]
+    if options.check:
+        text = [table(*judging.rows(verdicts)), judging.summary(verdicts, (s for part in found for s in part.skipped))]
+    text.append("Taken with " + ", ".join(f"{name} {version}" for name, version in peers.versions().items()) + "; one thread each.")
+    print("\n\n".join(text))
     if options.json:
-        write(options.json, record)
-    return 0
+        record = {"versions": peers.versions(), "quick": options.quick, "cases": []}
+        write(options.json, record | {key: value for part in found for key, value in part.record.items()})
+    return judging.status(verdicts) if options.check else 0
 
 
 def write(path: Path, record: dict[str, Any]) -> None:

@@ -78,18 +78,28 @@ class _Dispatcher:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found, keep = _lookup(f"{self._prefix}.{name}")
-        if keep:
-            setattr(self, name, found)
-        return found
+        return _kept_in(vars(self), name, f"{self._prefix}.{name}")
+
+
+def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
+    """The function of that name. If it is the same for every default backend, it is kept in `place` from now on."""
+    from .namespace import load
+
+    load()
+    op = registry.OPS.get(name)
+    found, keep = _lookup(name)
+    if keep:
+        with registry.keeping:
+            if registry.OPS.get(name) is op and key not in place:  # another thread may have replaced it meanwhile
+                place[key] = found
+                _kept.setdefault(name, []).append((place, key))
+    return found
 
 
 def _lookup(name: str) -> tuple[Any, bool]:
     """The function of that name, and whether it is the same for every default backend, so that it can be kept."""
     from .engine.fast import function_of
-    from .namespace import load
 
-    load()
     op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):
         return function_of(op), True
@@ -99,16 +109,15 @@ def _lookup(name: str) -> tuple[Any, bool]:
     return (_Dispatcher(name), True) if isinstance(found, _Namespace) else (found, False)
 
 
-_kept: set[str] = set()
-"""The names that `__getattr__` has put into this module."""
+_kept: dict[str, list[tuple[dict[str, Any], str]]] = {}
+"""Where the function of an operation stands, or what the functions of a prefix are reached through: in this module, in dispatchers."""
 
 
 def _forget(op: Any) -> None:
-    """Take a function of a former declaration out of this module, or what it is reached through."""
-    name = op.name.partition(".")[0]
-    if name in _kept:
-        _kept.discard(name)
-        globals().pop(name, None)
+    """Take a function of a former declaration out of where it stands."""
+    with registry.keeping:
+        for place, key in _kept.pop(op.name, ()):
+            place.pop(key, None)
 
 
 registry.on_declaration(_forget)
@@ -122,13 +131,9 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}")
     try:
-        found, keep = _lookup(name)
+        return _kept_in(globals(), name, name)
     except AttributeError:
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}") from None
-    if keep and name not in globals():
-        _kept.add(name)
-        globals()[name] = found
-    return found
 
 
 def __dir__() -> list[str]:

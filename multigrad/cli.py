@@ -94,9 +94,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _backends(options: argparse.Namespace) -> int:
-    from .backends import discovery
+    from .backends import discovery, installed
 
-    foreign = discovery.foreign_distribution()
+    foreign = installed.foreign_distribution()
     if foreign:
         print(f"warning: {foreign}\n")
     listed = sorted(discovery.listing(options.probe), key=lambda b: b.name)

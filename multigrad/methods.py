@@ -18,17 +18,9 @@ from .engine.fast import function_of
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
-from .registry import OPS, Op
+from .registry import OPS, Op, keeping
 
 profiling.seam(globals(), "general", profiling.general_seam)
-
-def forget(op: Op) -> None:
-    """Drop the function and the methods of a former declaration."""
-    fast.forget(op)
-    for name in _installed & {op.name, op.name + "_"}:
-        for owner in (Tensor, Surface):
-            if name in owner.__dict__:
-                delattr(owner, name)
 
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
@@ -46,31 +38,44 @@ class _Lazy:
     def __get__(self, obj: Any, cls: Any) -> Any:
         function = self.make()
         function.__name__ = function.__qualname__ = self.name
-        for owner in (Tensor, Surface):
-            if owner.__dict__.get(self.name) is self:
-                setattr(owner, self.name, function)
+        with keeping:
+            for owner in (Tensor, Surface):
+                if owner.__dict__.get(self.name) is self:
+                    setattr(owner, self.name, function)
         return function if obj is None else function.__get__(obj, cls)
 
 
 def install(op: Op) -> None:
-    """Give all layers the operators and the method of an operation."""
+    """Give all layers the operators and the method of an operation, in the place of those of a former declaration."""
     global _fast_getitem
     if op.name == "getitem":
         _fast_getitem = fast.make_function(op, key_is_plain=True)
     if op.operator:
         _install_operator(op)
+    with keeping:
+        _install_methods(op)
+
+
+def _install_methods(op: Op) -> None:
     name = op.name
-    if "." in name or op.chapter in _NO_METHOD or not op.roles or next(iter(op.roles.values())) != "array" or hasattr(Layer, name):
-        return
-    if name not in _installed and hasattr(Tensor, name):
-        return
-    _installed.add(name)
-    setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
-    if op.kind == "elementwise" or op.chapter == "elementwise":
-        twin = name + "_"
-        _installed.add(twin)
-        setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
-        setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
+    twin = name + "_"
+    known = name in _installed
+    method = OPS.get(name) is op and "." not in name and op.chapter not in _NO_METHOD and next(iter(op.roles.values()), "") == "array"
+    if not method or hasattr(Layer, name) or (not known and hasattr(Tensor, name)):
+        gone = {name, twin}
+    else:
+        gone = {twin}
+        _installed.add(name)
+        setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
+        if op.kind == "elementwise" or op.chapter == "elementwise":
+            gone = set()
+            _installed.add(twin)
+            setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
+            setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
+    for former in gone & _installed:  # of another kind
+        for owner in (Tensor, Surface):
+            if former in owner.__dict__:
+                delattr(owner, former)
 
 
 def _twin(op: Op, name: str) -> Callable[..., Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -12,13 +11,15 @@ from typing import Any
 
 from . import inspection, methods, registry
 from .backends import discovery
-from .engine import convert, dispatch, element, plans, profiling, rules
+from .backends.plugins import lock, plugins
+from .backends.raw import arrives
+from .engine import convert, dispatch, element, fast, plans, profiling, rules
 from .engine.element import Host
 from .engine.fast import function_of
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
-from .registry import OPS, Op
+from .registry import OPS, Op, keeping
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
 VERSION = "2025.12"
@@ -52,8 +53,11 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        op = OPS.get(self._prefix + name)
         found = self._find(name)
-        setattr(self, name, found)
+        with keeping:
+            if OPS.get(self._prefix + name) is op:  # another thread may have replaced it meanwhile
+                setattr(self, name, found)
         return found
 
     def _find(self, name: str) -> Any:
@@ -62,14 +66,14 @@ class Namespace:
         if op is not None:
             return self._bind(op)
         if not self._prefix:
-            if any(known.startswith(f"{name}.") for known in OPS):
+            if any(known.startswith(f"{name}.") for known in list(OPS)):
                 return Namespace(self._host, f"{name}.")
             if name in CONSTANTS:
                 return CONSTANTS[name]
             if name in element.DTYPES:
                 return getattr(self._host.backend.namespace, name)
-            if discovery.want(name):  # a plugin that is loaded when it is needed
-                return self._find(name)
+        if arrives(full):
+            return self._find(name)
         raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}: no operation {full!r} is declared (see `python -m multigrad ops`)")
 
     def _bind(self, op: Op) -> Callable[..., Any]:
@@ -109,14 +113,15 @@ class Namespace:
 
     def _forget(self) -> None:
         """Drop the functions of a former declaration, also in the namespaces below."""
-        for name, value in list(vars(self).items()):
-            if isinstance(value, Namespace):
-                value._forget()
-            elif not name.startswith("_"):
-                delattr(self, name)
+        with keeping:
+            for name, value in list(vars(self).items()):
+                if isinstance(value, Namespace):
+                    value._forget()
+                elif not name.startswith("_"):
+                    delattr(self, name)
 
     def __dir__(self) -> list[str]:
-        names = {n.removeprefix(self._prefix).partition(".")[0] for n in OPS if n.startswith(self._prefix)}
+        names = {n.removeprefix(self._prefix).partition(".")[0] for n in list(OPS) if n.startswith(self._prefix)}
         own = {*CONSTANTS, *element.DTYPES, "__array_api_version__", "__array_namespace_info__"}
         return sorted(names | (own if not self._prefix else set()))
 
@@ -238,7 +243,6 @@ def _unwrapped(x: Any) -> Any:
 
 
 _loaded = False
-_loading = threading.RLock()
 _begun = False
 
 
@@ -247,27 +251,34 @@ def load() -> None:
     global _begun, _loaded
     if _loaded:
         return
-    import_module("multigrad.ops")  # not with the lock held: somebody who imports it may wait for that
-    with _loading:
-        if not _begun:  # a plugin may ask again, meanwhile; other threads wait until all is there
-            _begun = True
+    # Both import modules. With the lock held, another thread that imports one of them, and uses multigrad there, would wait for this one.
+    import_module("multigrad.ops")
+    plugins()
+    with lock:
+        if _loaded or _begun:  # a plugin may ask again, meanwhile; other threads wait until all is there
+            return
+        _begun = True
+        try:
             _fill()
             _loaded = True
+        finally:
+            _begun = False
 
 
 def _fill() -> None:
-    convert.declare()
-    for op in list(OPS.values()):
-        methods.install(op)
-    registry.on_declaration(_changed)
+    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook below
+        convert.declare()
+        for op in list(OPS.values()):
+            methods.install(op)
+        registry.on_declaration(_changed)
     discovery.load_operations()
 
 
 def _changed(op: Op) -> None:
-    """An operation was declared or replaced: what was generated from the old one goes."""
-    methods.forget(op)
-    plans.forget()
+    """An operation was declared or replaced: what was generated from the old one goes, before what other threads may have made of it meanwhile."""
     element.forget()
+    plans.forget()
+    fast.forget(op)
     methods.install(op)
 
 

@@ -37,6 +37,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -151,11 +152,19 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return cast("Callable[_P, _T]", cached)
 
 
+def is_declared(name: str) -> bool:
+    """Whether an operation has that name, or that prefix."""
+    return name in OPS or any(known.startswith(f"{name}.") for known in list(OPS))  # a list: other threads may declare some meanwhile
+
+
 def forget_remembered() -> None:
     """Empty what `per_operation` remembers, after an operation was replaced or taken away."""
     for clear in _remembered:
         clear()
 
+
+keeping = threading.RLock()
+"""Held while what was made of an operation is kept, if that is still in the table, and while it is dropped, after the operation was replaced."""
 
 _listeners: list[Callable[[Op], None]] = []
 
@@ -319,7 +328,7 @@ def _check_name(name: str) -> None:
         raise RegistrationError(f"{name!r} is no name for an operation: write an identifier, with at most one prefix, as in 'special.erf'.")
     if dot and (prefix in OPS or prefix in _RESERVED):
         raise RegistrationError(f"the prefix of {name!r} is the name of something else in the namespace: choose another prefix.")
-    if not dot and (name in _RESERVED or any(known.startswith(f"{name}.") for known in OPS)):
+    if not dot and (name in _RESERVED or any(known.startswith(f"{name}.") for known in list(OPS))):
         raise RegistrationError(f"{name!r} is a prefix of other operations, or a constant or dtype of the standard: choose another name.")
 
 
@@ -341,7 +350,7 @@ def _check_operator(name: str, operator: str) -> None:
     """An operator of Python is served by one operation."""
     if operator and operator not in OPERATORS:
         raise RegistrationError(f"{name}: {operator!r} is no operator of Python that arrays have; choose one of {', '.join(OPERATORS)}.")
-    other = next((op.name for op in OPS.values() if operator and op.operator == operator and op.name != name), None)
+    other = next((op.name for op in list(OPS.values()) if operator and op.operator == operator and op.name != name), None)
     if other is not None:
         raise RegistrationError(f"{name}: the operator {operator!r} is that of the operation {other!r}. "
                                 f"Declare {other!r} with override=True to change it.")

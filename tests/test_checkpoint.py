@@ -239,7 +239,8 @@ class TestTensors:
                 x = leaf(xp)
                 xp.sum(checkpoint(f)(x)).backward()
                 del x
-                assert not [o for o in gc.get_objects() if type(o).__name__ in ("_Place", "_Call", "_Second", "PackedNode")]
+                left = [o for o in gc.get_objects() if type(o).__name__ in ("_Place", "_Call", "_Second", "PackedNode")]
+                assert not [o for o in left if type(o).__module__.startswith("multigrad.")]  # unittest.mock, which torch imports, has a _Call, too
         finally:
             gc.enable()
 

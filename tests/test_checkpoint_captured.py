@@ -13,6 +13,7 @@ from forward_programs import close
 
 import multigrad as mg
 from multigrad import func
+from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.errors import GradientError
 from multigrad.func import checkpoint
 
@@ -184,3 +185,39 @@ def test_nothing_made_inside_is_kept(xp):
     y = checkpoint(f)(x)
     assert made[0]() is None
     close(values(y), np.array(X) ** 2)
+
+
+def under_hooks(xp: Any, a: Any, w: Any) -> Any:
+    with saved_tensors_hooks(lambda t: t, lambda t: t):
+        b = a + w
+    return xp.sin(b)
+
+
+class Shifted(mg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Any, w: Any) -> Any:
+        return a + w
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g, None
+
+
+WITHOUT_SAVING = {
+    "an operation that saves nothing": lambda xp, a, w: xp.sin(a + w),
+    "under hooks of its own": under_hooks,
+    "in a checkpoint inside": lambda xp, a, w: xp.sin(checkpoint(lambda b: b + w)(a)),
+    "in one that keeps it": lambda xp, a, w: xp.sin(checkpoint(lambda b: b + w, policy=("add",))(a)),
+    "in a Function": lambda xp, a, w: xp.sin(Shifted.apply(a, w)),
+}
+
+
+@pytest.mark.parametrize("use", WITHOUT_SAVING)
+def test_a_captured_constant_that_the_checkpoint_does_not_save(xp, use):
+    """What it saves was computed with that: the second run would get another value. On the first call, and when the plans are known."""
+    for _ in range(2):
+        x, w = leaf(xp), constant(xp)
+        y = xp.sum(checkpoint(lambda a: WITHOUT_SAVING[use](xp, a, w))(x))  # noqa: B023
+        w += 1
+        with pytest.raises(GradientError, match=CHANGED.format(1, 0)):
+            y.backward()

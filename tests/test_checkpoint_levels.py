@@ -13,6 +13,7 @@ from forward_programs import along, close, raw
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad, graph
+from multigrad.engine import plans
 from multigrad.errors import GradientError
 from multigrad.func import checkpoint
 
@@ -222,3 +223,21 @@ class TestHooks:
         with graph.save_on_cpu(), graph.allow_mutation_on_saved_tensors():
             d = func.grad(total(func.grad(total(lambda x: checkpoint(body(xp))(xp.exp(x)), xp)), xp))(raw(xp, X))
         close(d, values(func.grad(total(func.grad(total(lambda x: body(xp)(xp.exp(x)), xp)), xp))(raw(xp, X))))
+
+
+@pytest.mark.parametrize("name", ["grad of grad", "grad with a scalar", "vmap", "jvp"])
+def test_what_the_first_call_of_all_saves(xp, name):
+    """The first run learns straight code, which the second one takes: both save the same, at every level."""
+    f = lambda t: xp.sum(xp.sin(t * 2.0) * t + 1.0)
+    inner = {
+        "grad of grad": lambda a: xp.sum(func.grad(lambda t: xp.sum(func.grad(f)(t) * 3.0))(a)),
+        "grad with a scalar": lambda a: xp.sum(func.grad(f)(a)),
+        "vmap": lambda a: xp.sum(func.vmap(lambda t: t * 2.0 * t)(a)),
+        "jvp": lambda a: func.jvp(f, (a,), (a * 0.5,))[1],
+    }[name]
+    x = leaf(xp)
+    inner(x).backward()
+    expected, x.grad = values(x.grad), None
+    plans.forget()
+    checkpoint(inner)(x).backward()
+    close(x.grad, expected)

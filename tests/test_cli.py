@@ -38,11 +38,11 @@ def test_backends_probe_tells_devices_and_dtypes(capsys: pytest.CaptureFixture[s
 
 
 def test_backends_tells_what_is_wrong(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from multigrad.backends import discovery
+    from multigrad.backends import discovery, installed
 
     broken = discovery.BackendInfo("shady", "multigrad-shady", "0.1", "broken", "ImportError: no shade", traceback="Traceback ...")
     monkeypatch.setattr(discovery, "listing", lambda probe: [broken])
-    monkeypatch.setattr(discovery, "foreign_distribution", lambda: "the unrelated PyPI package 'multigrad' is installed")
+    monkeypatch.setattr(installed, "foreign_distribution", lambda: "the unrelated PyPI package 'multigrad' is installed")
     assert cli.main(["backends", "--traceback"]) == 0
     out = capsys.readouterr().out
     assert "warning: the unrelated PyPI package" in out

@@ -434,7 +434,7 @@ def test_samples(site: Site) -> None:
 
 
 def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
-    code = "from multigrad.backends.discovery import foreign_distribution\nprint(foreign_distribution())"
+    code = "from multigrad.backends.installed import foreign_distribution\nprint(foreign_distribution())"
     assert site.run(code) == "None\n"
     site.distribution("multigrad", "1.0.0")
     told = site.run(code)
@@ -447,5 +447,5 @@ def test_an_overwritten_file_is_reported(site: Site) -> None:
     (site.folder / "multigrad_array-9.9.dist-info" / "RECORD").write_text("multigrad/__init__.py,sha256=c29tZXRoaW5n,9\n")
     (site.folder / "multigrad").mkdir()  # newer Pythons leave out of the record what is not there
     (site.folder / "multigrad" / "__init__.py").write_text("something else")
-    code = "from multigrad.backends.discovery import foreign_distribution\nprint(foreign_distribution())"
+    code = "from multigrad.backends.installed import foreign_distribution\nprint(foreign_distribution())"
     assert "is not the file that multigrad-array installed: another package has overwritten it." in site.run(code)

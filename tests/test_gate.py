@@ -187,9 +187,8 @@ def test_observers_of_every_kind_of_node(x):
     told: list[Any] = []
 
     class Watch(level.Observer):
-        def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> bool:
+        def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
             told.append((node.name(), operands, result))
-            return False
 
     class Twice(mg.autograd.Function):
         @staticmethod

@@ -227,7 +227,7 @@ def writing_directly(original: Any) -> Any:
     """For `directly`."""
 
     def directly(t: Tensor, other: Tensor, direct: Any) -> Any:
-        op = next(op for op in OPS.values() if DIRECT.get(op.operator) is direct)
+        op = next(op for op in list(OPS.values()) if DIRECT.get(op.operator) is direct)
         return _write(op, t, ((list(op.roles)[1], other),), sys._getframe(1), lambda: original(t, other, direct), None)
 
     return directly

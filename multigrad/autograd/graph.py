@@ -96,7 +96,8 @@ class saved_tensors_hooks:
     pack_hook    called when an operation saves an array, with a Tensor that has the array's history; must not modify it
     unpack_hook  called whenever the array is needed; must return a Tensor equal to the packed one
 
-    The innermost pair is in force, on the thread or task that entered it. Versions of packed arrays are not checked. Inside a transformation
+    The innermost pair is in force, on the thread or task that entered it; others pay nothing for it. What is entered inside a transformation, a
+    backward pass or a Function, and not left there, ends with it. Versions of packed arrays are not checked. Inside a transformation
     of multigrad.func the hooks see the raw arrays, each as a constant Tensor; unlike PyTorch's, they may be used there.
     """
 

@@ -233,8 +233,7 @@ def saved_by(node: Node) -> Iterator[Saved]:
     if not values:
         return
     rule = node.rule
-    e = getattr(node, "extra", None)
-    cells = [] if e is not None and e.unchecked else [node.cells] if type(node.cells) is list else list(node.cells or ())
+    cells = [] if node.unchecked else [node.cells] if type(node.cells) is list else list(node.cells or ())
     at = iter(cells)
     for name, source, value in zip(rule.plan, rule.sources, values, strict=True):
         if source is None:

@@ -128,7 +128,7 @@ def _unknown_of_all(names: Collection[str]) -> set[str]:
 
 def _unknown(names: Collection[str]) -> set[str]:
     missing = {name for name in names if name not in registry.OPS}
-    prefixes = {name.partition(".")[0] for name in registry.OPS if "." in name} if missing else set()
+    prefixes = {name.partition(".")[0] for name in list(registry.OPS) if "." in name} if missing else set()
     return {name for name in missing if "." not in name or name.partition(".")[0] in prefixes}
 
 

@@ -12,17 +12,17 @@ arrays of another, and what is wrong with a backend is an error only for those w
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib
 import sys
+import threading
 import traceback
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..errors import BackendError, NoDeviceError, RegistrationError
-from . import claims, hooks
-from .plugins import DISTRIBUTION, Plugin, deferred, lock, manager, plugins, told, wake, warn_of_failed, watched
+from . import claims, hooks, installed
+from .plugins import Plugin, deferred, imported, lock, manager, plugins, told, wake, warn_of_failed, watched
 from .raw import resolve
 from .spec import Backend, BackendSpec
 
@@ -37,7 +37,7 @@ class Known:
     error: BackendError | None = None  # why it could not be loaded; kept, and raised again whenever it is asked for
     traceback: str = ""
     has_module: bool = True  # False where its module is another backend's, or it was made by hand
-    loading: bool = False
+    loading: int = 0  # the thread that loads it
     set_aside: bool = False  # no array is asked about: a KeyboardInterrupt ended its loading, or its error has been told
 
     @property
@@ -195,46 +195,6 @@ def listing(probe: bool = False) -> list[BackendInfo]:
     return lines
 
 
-def foreign_distribution() -> str | None:
-    """Say so if the unrelated package `multigrad` of PyPI is installed, or has overwritten files of this one."""
-    from importlib import metadata
-
-    advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
-    try:
-        foreign = metadata.distribution("multigrad")
-    except metadata.PackageNotFoundError:
-        foreign = None
-    if foreign is not None:
-        return (f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in {foreign.locate_file('')}: it and "
-                f"{DISTRIBUTION} import under one name and overwrite each other's files. {advice}")
-    changed = _overwritten(DISTRIBUTION)
-    if changed:
-        return f"{changed} is not the file that {DISTRIBUTION} installed: another package has overwritten it. {advice}"
-    return None
-
-
-def _overwritten(distribution: str) -> str | None:
-    import base64
-    import hashlib
-    from importlib import metadata
-
-    try:
-        files = metadata.files(distribution) or []
-    except metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if str(file) != "multigrad/__init__.py" or file.hash is None:
-            continue
-        path = file.locate()
-        try:
-            digest = hashlib.new(file.hash.mode, Path(str(path)).read_bytes()).digest()
-        except (OSError, ValueError):
-            return str(path)
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value:
-            return str(path)
-    return None
-
-
 def _all() -> dict[str, Known]:
     global _adding, _discovered
     if not _discovered:
@@ -313,16 +273,17 @@ def _load(entry: Known) -> Backend:
         from ..engine import element
 
         element.on_first_use()  # the backend may have functions for any operation; not with the lock held, which plugins need for theirs
+    _await_imports(spec)
     with lock:
         if entry.backend is not None:
             return entry.backend
         if entry.error is not None:
             raise entry.error.with_traceback(None)
-        if not _installed(spec.module):
+        if not installed.is_installed(spec.module):
             raise BackendError(f"backend {spec.name!r} is known but its library {spec.module!r} is not installed: {_how_to_install(spec)}")
         if entry.loading:
             raise BackendError(f"backend {spec.name!r} of {entry.origin} was asked for by the function that makes it, {spec.load!r}.")
-        entry.loading = True
+        entry.loading = threading.get_ident()
         try:
             return _accept(entry, resolve(spec.load)())
         except NoDeviceError as error:
@@ -337,21 +298,19 @@ def _load(entry: Known) -> Backend:
             entry.traceback = traceback.format_exc()
             raise entry.error from error
         finally:
-            entry.loading = False
+            entry.loading = 0
+
+
+def _await_imports(spec: BackendSpec) -> None:
+    """Wait for a thread that imports the library, or the module of the backend: with the lock held, both would wait if that thread asks, too."""
+    for module in (spec.module, spec.load.partition(":")[0]):
+        if sys.modules.get(module) is not None:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
 
 
 def _how_to_install(spec: BackendSpec) -> str:
     return spec.install or "install it as its documentation says"
-
-
-def _installed(module: str) -> bool:
-    root = module.partition(".")[0]  # to look for a part of a module would import the module
-    if root in sys.modules:
-        return sys.modules[root] is not None
-    try:
-        return importlib.util.find_spec(root) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _accept(entry: Known, backend: Any) -> Backend:
@@ -435,7 +394,10 @@ def _usable(entry: Known) -> Backend | None:
     """The backend of a library that is imported, None where it does not work: that is an error for those who ask for it by name."""
     if entry.backend is not None:
         return entry.backend
-    if entry.error is not None or entry.set_aside or entry.loading or entry.blocked or sys.modules.get(entry.spec.module) is None:
+    if entry.error is not None or entry.set_aside or entry.blocked or sys.modules.get(entry.spec.module) is None:
+        return None
+    # It is being loaded: its own functions may ask, and so may the library while this thread imports it. All others wait.
+    if entry.loading and (entry.loading == threading.get_ident() or not imported(entry.spec.module)):
         return None
     with contextlib.suppress(BackendError), watched(entry.plugin) if entry.plugin else contextlib.nullcontext():
         return _load(entry)
@@ -464,11 +426,11 @@ def _line(entry: Known, probe: bool) -> BackendInfo:
     elif entry.error is not None:
         state = "no device" if isinstance(entry.error, NoDeviceError) else "broken"
     else:
-        state = "available" if _installed(spec.module) else "not installed"
+        state = "available" if installed.is_installed(spec.module) else "not installed"
         if state == "not installed":
             error = error or _how_to_install(spec)
     return BackendInfo(spec.name, plugin.distribution if plugin else "", plugin.version if plugin else "", state, error, spec.module,
-                       "" if state == "not installed" else _library_version(spec.module), devices, dtypes, plugin.overrides if plugin else (),
+                       "" if state == "not installed" else installed.version_of(spec.module), devices, dtypes, plugin.overrides if plugin else (),
                        traceback=entry.traceback or (plugin.traceback if plugin else ""))
 
 
@@ -481,20 +443,3 @@ def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     except Exception as error:
         return (), (), f"the probe failed: {type(error).__name__}: {error}"
     return devices, dtypes, ""
-
-
-def _library_version(module: str) -> str:
-    """The version of a library, found without importing it, or an empty string."""
-    from importlib import metadata
-
-    version = getattr(sys.modules.get(module), "__version__", None)
-    if isinstance(version, str):
-        return version
-    try:
-        return metadata.version(module)
-    except metadata.PackageNotFoundError:
-        pass
-    # The distribution may have another name than the module (cupy-cuda12x): a slower search, by the files of each.
-    for distribution in metadata.packages_distributions().get(module, ()):
-        return metadata.version(distribution)
-    return ""

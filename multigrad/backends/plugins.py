@@ -173,7 +173,7 @@ def _origin(point: EntryPoint) -> tuple[str, str]:
 
 def _can_wait(name: str) -> bool:
     """Whether `name` is a module that could be imported but has not been, to its end: not a mere folder of that name."""
-    if not name.isidentifier() or _imported(name):
+    if not name.isidentifier() or imported(name):
         return False
     try:
         spec = importlib.util.find_spec(name)
@@ -182,7 +182,7 @@ def _can_wait(name: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def _imported(name: str) -> bool:
+def imported(name: str) -> bool:
     """Whether the module of that name is there, to its end."""
     module = sys.modules.get(name)
     return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
@@ -203,7 +203,7 @@ def wake(bring: Callable[[Plugin], None], name: str | None = None, *, everything
     me = threading.get_ident()
     woken = False
     for plugin in list(_deferred):
-        wanted = everything or plugin.name == name or (not plugin.error and _imported(plugin.name))
+        wanted = everything or plugin.name == name or (not plugin.error and imported(plugin.name))
         if not wanted or plugin.blocked or (me, plugin) in _waking:
             continue
         woken = True
@@ -375,7 +375,7 @@ def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
 
 def restore(before: Mapping[str, registry.Op], own: Iterable[registry.Op] | None = None) -> None:
     """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
-    given = registry.OPS.items() if own is None else [(op.name, op) for op in own]
+    given = list(registry.OPS.items()) if own is None else [(op.name, op) for op in own]
     changed = [op for name, op in given if registry.OPS.get(name) is op and before.get(name) is not op]
     for op in changed:
         del registry.OPS[op.name]

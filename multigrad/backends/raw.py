@@ -33,16 +33,21 @@ class RawNamespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        full = self._prefix + name
+        op = registry.OPS.get(full)
         found = self._find(name)
-        if self._prefix + name in WIDENED and self._prefix + name not in self._backend.functions:
+        if full in WIDENED and full not in self._backend.functions:
             found = _widened(found, self._root)
-        setattr(self, name, found)
+        with registry.keeping:
+            if registry.OPS.get(full) is op:  # another thread may have replaced it meanwhile
+                setattr(self, name, found)
         return found
 
     def _forget(self) -> None:
         """Drop what was found, after an operation was replaced. Whoever holds this namespace gets the new one from here."""
-        for name in [n for n in vars(self) if not n.startswith("_")]:
-            delattr(self, name)
+        with registry.keeping:
+            for name in [n for n in vars(self) if not n.startswith("_")]:
+                delattr(self, name)
 
     def device_of(self, x: Any) -> Any:
         """The device on which to make a constant that is to meet `x`, None where the library places it by itself."""
@@ -63,9 +68,9 @@ class RawNamespace:
             forward = op.forward.get(self._backend.name)
             if forward is not None:
                 return resolve(forward)
-        if not self._prefix and any(known.startswith(f"{name}.") for known in registry.OPS):
+        if not self._prefix and any(known.startswith(f"{name}.") for known in list(registry.OPS)):
             return RawNamespace(self._backend, f"{name}.", self._root)
-        if op is None and not self._prefix and _want(name):
+        if op is None and arrives(full):
             return self._find(name)
         # A forward declared as a function is the meaning of the operation (torch has another scatter_add); one under "*" is
         # for libraries that have no function of that name.
@@ -112,11 +117,12 @@ def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., An
     return widened
 
 
-def _want(name: str) -> bool:
-    """Load the plugin of that name where it has been deferred: its operations may have that prefix."""
+def arrives(name: str) -> bool:
+    """Whether an operation, or a prefix, is there after all: of a plugin that has been deferred, or that another thread is loading."""
     from . import discovery  # which needs this module
 
-    return discovery.want(name)
+    discovery.want(name.partition(".")[0])
+    return registry.is_declared(name)
 
 
 def _lookup(namespace: Any, dotted: str) -> Any:

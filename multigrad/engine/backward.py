@@ -28,17 +28,18 @@ class Pass:
     roots    where it starts, with the gradients there; set when it does
     keep     whether saved values stay for another pass
     create   whether the pass itself is recorded
-    raw      whether every value of the pass is a raw array
+    raw      whether every value of the pass is a raw array, as far as is known; a user's function or hook may bring in a layer
     targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the leaves
     needed   the nodes on the way to a target; None: all
     through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
     into     whether leaves among the targets accumulate
+    leaves_only  whether the targets are leaves, all of which just take what arrives
     reached  the nodes that run; set where the order is asked for (run_in_order)
     groups   the state of hooks on several Tensors; set there, too
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
-    __slots__ = ("create", "found", "groups", "into", "keep", "like", "needed", "raw", "reached", "roots", "targets", "through")
+    __slots__ = ("create", "found", "groups", "into", "keep", "leaves_only", "like", "needed", "raw", "reached", "roots", "targets", "through")
     found: Any
     groups: dict[Any, Any]
     reached: set[Node]
@@ -52,7 +53,9 @@ class Pass:
         self.needed: set[Node] | None = None
         self.through = others
         self.into = False
-        self.raw = not create and like._elem.run is None  # every value of this pass is a raw array
+        self.leaves_only = targets is not None and not others and all(type(node) is AccumulateGrad for node in targets)
+        elem = like._elem
+        self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
@@ -61,6 +64,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     Most nodes are the next to run as soon as their child has: they are followed without touching the heap.
     """
     keep, targets, needed = p.keep, p.targets, p.needed
+    inner = None if p.leaves_only else targets  # which may be nodes on the way
     raw = p.raw
     direct, leaf = (False, None) if stepped else (raw, AccumulateGrad)
     heap: list[tuple[int, Node]] = []
@@ -107,20 +111,29 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 g = _astype(g, narrow.pop(node))
         kind = type(node)
         if kind is not Node:
-            box = [g]  # the only reference: a leaf may keep what nobody else holds
-            g = found = gradient = None
-            if kind is leaf and targets is None and node.extra is None:
+            if kind is leaf and node.extra is None and inner is None and not p.into:
+                if targets is not None:
+                    if node in targets:
+                        targets[node] = g
+                    g = found = gradient = node = None
+                    continue
+                box = [g]  # the only reference: a leaf may keep what nothing else holds
+                g = found = gradient = None
                 accumulate(node, box, p)
                 node = None
                 continue
+            box = [g]
+            g = found = gradient = None
             found = step(node, kind, box, p, heap, buffers)
             if found is STOP:
                 node = None
                 continue
+            if raw and _any_layer(found if type(found) is tuple else (found,)):
+                raw = direct = p.raw = False
             rule = node.rule
         else:
-            if targets is not None and node in targets:
-                targets[node] = g
+            if inner is not None and node in inner:
+                inner[node] = g
                 if not p.through and (needed is None or not _leads_on(node, needed)):
                     node = None
                     continue
@@ -130,7 +143,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(node.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
+            found = rule.vjp(rule.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
@@ -268,7 +281,7 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     saved = node.saved
     if saved is None:
         raise GradientError(FREED)
-    if node.seq < last_write[0] and node.cells is not None and not (e is not None and e.unchecked):
+    if node.seq < last_write[0] and node.cells is not None and not node.unchecked:
         check_versions(node)
     rule = node.rule
     found: Any
@@ -278,7 +291,7 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     elif isinstance(node, CustomNode):
         found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
     else:
-        found = rule.vjp(node.host.xp, g, *saved) if p.raw and not stepped else _lifted(node, saved, g, p)
+        found = rule.vjp(node.host.xp, g, *saved) if p.raw and not stepped and not isinstance(g, Layer) else _lifted(node, saved, g, p)
     if not p.keep and rule.saves:
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
@@ -322,19 +335,17 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
     rule = node.rule
-    if p.raw:
-        return rule.vjp(node.host.xp, g, *saved)
     if p.create:
         lifted = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
-    elif isinstance(g, Layer) or _any_layer(saved) or (type(g) is tuple and _any_layer(g)):
+    elif isinstance(g, Layer) or (type(g) is tuple and _any_layer(g)) or (not p.raw and _any_layer(saved)):
         lifted = [value if source is None or isinstance(value, Layer) else _constant(value) for value, source in zip(saved, rule.sources)]
     else:
-        return rule.vjp(node.host.xp, g, *saved)
+        return rule.vjp(rule.host.xp, g, *saved)
     if not isinstance(g, Layer):
         g = _constant(g)
     token = go_outside(None)  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
     try:
-        found = rule.vjp(node.host.bound, g, *lifted)
+        found = rule.vjp(rule.host.bound, g, *lifted)
     finally:
         come_back(token)
     if p.create:
@@ -383,10 +394,14 @@ state.append(current)
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
-    if p.targets is not None and p.needed is None and not p.through:
-        p.needed = survey(roots, p.targets)
-        roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
+    if p.raw and any(isinstance(g, Layer) for _, g in roots):
+        p.raw = False
     run = p.like._elem.run
+    # Of the leaves of a transformation it is known how many there are.
+    if p.targets is not None and p.needed is None and not p.through and not (p.leaves_only and run is not None and run.leaves == len(p.targets)):
+        p.needed = survey(roots, p.targets, p.leaves_only)
+        if p.needed is not None:
+            roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
     if run is not None or running() is not None:
         before = undo()
         try:

@@ -26,7 +26,7 @@ from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHand
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 from .level import Guest, Layer, Run, Switch
-from .rules import Pullback, conform_gradient
+from .pullback import Pullback, conform_gradient
 from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from .views import inside_function, move_retained, rebase, refuse
 
@@ -78,7 +78,7 @@ class FunctionCtx:
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
 
-_RULE = Pullback(OP, (), lambda xp, propagate: propagate(), (), False, False, ())
+_RULE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), False, ())
 
 
 class BackwardCFunction(FunctionCtx):

@@ -20,7 +20,8 @@ from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
-from .rules import array_index, caller, is_flat, positions, pullback, raw_function, recorder
+from .pullback import pullback_of
+from .rules import array_index, caller, is_flat, positions, raw_function, recorder
 from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
 
@@ -328,12 +329,11 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
     first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
     elem: Element = first._elem
     overrides = elem.host.backend.rules.get(op.name)
-    rule = pullback(op, needs, elem.complex, True, None if overrides is None else backend_rules(op, elem.host))
+    rule = pullback_of(op, needs, elem.complex, True, elem.host, None if overrides is None else backend_rules(op, elem.host))
     multi = op.outputs != ()
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
     node.rule = rule
-    node.host = elem.host
     save, track = recorder(rule)
     node.saved = save(inner, ans, first, elem.host)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])

@@ -157,7 +157,7 @@ class Element:
         found.refusal, found.wide = self.refusal, self.wide
         found.plans = self._families.setdefault((kind, layered), {})
         if layered:
-            run.layered = True
+            run.deep.add(level)
         return found
 
     def __repr__(self) -> str:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..registry import METADATA, Op, Rule
+from ..registry import METADATA, OPS, Op, Rule, keeping
 from . import element, generated, profiling, ways
 from .computed import mark
 from .dispatch import arrays_of, general, operate
 from .element import truth_of
 from .graph import Node, tick
 from .level import mode
-from .plans import CHOICES, conforms, learn
+from .plans import CHOICES, PAIRS, conforms, learn
+from .pullback import Needs, pullback
 from .residuals import residuals
-from .rules import Needs, is_flat, pullback
+from .rules import is_flat
 from .tensor import Tensor, View
 
 
@@ -35,20 +37,25 @@ class Operand(NamedTuple):
     scalar: str
 
 
-_functions: dict[str, Callable[..., Any]] = {}
+_functions: dict[Op, Callable[..., Any]] = {}
 
 
 def function_of(op: Op) -> Callable[..., Any]:
     """The differentiable function of an operation, one for all backends."""
-    found = _functions.get(op.name)
+    found = _functions.get(op)
     if found is None:
-        found = _functions[op.name] = make_function(op)
+        found = make_function(op)
+        with keeping:
+            if OPS.get(op.name) is op:  # another thread may have replaced it meanwhile
+                found = _functions.setdefault(op, found)
     return found
 
 
 def forget(op: Op) -> None:
     """Drop the function of a former declaration."""
-    _functions.pop(op.name, None)
+    with keeping:
+        for known in [known for known in _functions if known.name == op.name]:
+            del _functions[known]
 
 
 def make_function(op: Op, name: str = "", reflected: bool = False, method: bool = False, operator: bool = False,
@@ -65,7 +72,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
         "_kinds": element.by_type, "_general": operate if operator else general, "_mode": mode.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
-        "_learn": lambda op, elem, result: learn(op, elem, result, inner_function(op)),
+        "_learn": partial(learn, inner_function),
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -328,11 +335,18 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     yield f"{pad}if {' and '.join(f'{x.node} is None' for x in ruled)}:"
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t"
-    if not op.view:
+    off = "" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)"
+    if op.view:  # which has asked
+        yield f"{pad}if not _r:"
+        yield f"{pad}    _t._node = None"
+        yield f"{pad}    return _t{off}"
+    else:
         yield from _ask(pad)
-    yield f"{pad}if not _r:"
-    yield f"{pad}    _t._node = None"
-    yield f"{pad}    return _t" + ("" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)")
+        yield f"{pad}    if not _r:"
+        yield f"{pad}        _t._node = None"
+        yield f"{pad}        return _t{off}"
+    yield f"{pad}_t._node = _m = _new(_Node)"
+    yield f"{pad}_m.seq = _tick()"
     if len(operands) == 1:
         yield from _node(op, (True,), pad, "_p.r1", operands)
     elif len(operands) == 3:
@@ -341,9 +355,6 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield from _patterns(op, operands, PAIRS, "b", pad)
     else:
         yield from _patterns(op, operands, PAIRS, "r", pad)
-
-
-PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
 
 
 def _patterns(op: Op, operands: Sequence[Operand], needs: Sequence[Needs], rules: str, pad: str) -> Iterator[str]:
@@ -392,15 +403,12 @@ def _told(op: Op, pad: str) -> Iterator[str]:
 
 
 def _node(op: Op, needs: Needs, pad: str, rule: str, operands: Sequence[Operand], conform: bool = False) -> Iterator[str]:
-    """Make the node of the result."""
+    """Fill the node of the result."""
     wanted = [x.node for x, need in zip(operands, needs, strict=True) if need]
     plan = pullback(op, needs, False, conform or conforms(op))
     saved = "".join(_saved_text(op, name, operands) + ", " for name in plan.plan)
     cells = [_cell_text(op, name, operands) for name, source in zip(plan.plan, plan.sources, strict=True) if source is not None]
-    yield f"{pad}_t._node = _m = _new(_Node)"
-    yield f"{pad}_m.seq = _tick()"
     yield f"{pad}_m.rule = {rule}"
-    yield f"{pad}_m.host = _p.host"
     yield f"{pad}_m.saved = ({saved})"
     yield f"{pad}_m.cells = {'None' if not cells else cells[0] if len(cells) == 1 else '(' + ', '.join(cells) + ')'}"
     yield f"{pad}_m.next = {wanted[0] if len(wanted) == 1 else '(' + ', '.join(wanted) + ')'}"

@@ -86,6 +86,13 @@ def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
     return variable.changed(gate, mode) if mode or variable.within(gate) else gate
 
 
+def quiet(gate: Any) -> Any:
+    """The state of the gate with what users switch off."""
+    if gate is not True and gate.base and gate.quiet is not None and running() is None:
+        return gate.quiet
+    return switched_in(gate, _variable(), False)
+
+
 Before = tuple[Switch, Any, Any, Any]
 """What a context manager restores: a grad mode, what it was, and the gate before and after it was set."""
 
@@ -122,8 +129,8 @@ class _Mode:
 
     def _before(self, gate: Any) -> Before:
         """What is to be restored, and set."""
-        if gate is True and running() is None:
-            return BASE, True, True, self.mode or OFF
+        if (gate is True or gate is OFF) and running() is None:
+            return BASE, gate is True, gate, self.mode or OFF
         variable = _variable()
         return variable, variable.within(gate), gate, switched_in(gate, variable, self.mode)
 

@@ -273,7 +273,6 @@ def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
     p = Pass(top, keep, create, {node: None for node in map(_node_of, wanted) if node is not None}, others)
-    p.raw = p.raw and not any(isinstance(g, Layer) for _, g in roots)
     run_pass(roots, p)
     return p
 

@@ -21,7 +21,7 @@ from ..errors import GradientError
 if TYPE_CHECKING:
     from .backward import Pass
     from .element import Host
-    from .rules import Pullback
+    from .pullback import Pullback
     from .tensor import Tensor
 
 tick = count(1).__next__
@@ -39,18 +39,23 @@ class Node:
     saved   what the pullback takes, None once freed
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
-    host    whose library the saved arrays are of
     extra   hooks and metadata; set only on nodes of the classes below, None as long as there are none
     """
 
-    __slots__ = ("__weakref__", "cells", "extra", "host", "next", "rule", "saved", "seq")
+    __slots__ = ("__weakref__", "cells", "extra", "next", "rule", "saved", "seq")
+    unchecked = False  # whether what is saved went through hooks, so that its version says nothing
     seq: int
     rule: Pullback
     saved: tuple[Any, ...] | None
     cells: Any
     next: Any
-    host: Host
     extra: Any
+
+    @property
+    def host(self) -> Host:
+        """Whose library the saved arrays are of."""
+        host: Host = self.rule.host
+        return host
 
     def name(self) -> str:
         """The name of the operation that was recorded, as `SinBackward`."""
@@ -161,8 +166,9 @@ class CustomNode(MultiNode):
     nobody holds it any more.
     """
 
-    __slots__ = ("ctx",)
+    __slots__ = ("ctx", "host")
     ctx: Any
+    host: Host
 
     def name(self) -> str:
         return type(self.ctx).__name__
@@ -242,10 +248,9 @@ class Extra:
     post_accumulate  of a leaf
     output           what the Tensor is like, where that is known
     metadata         the user's own notes about the node
-    unchecked        whether what is saved went through the user's hooks, so that its version says nothing
     """
 
-    __slots__ = ("hooks", "metadata", "output", "post_accumulate", "posthooks", "prehooks", "retain", "unchecked")
+    __slots__ = ("hooks", "metadata", "output", "post_accumulate", "posthooks", "prehooks", "retain")
 
     def __init__(self) -> None:
         self.hooks: dict[int, Callable[..., Any]] = {}
@@ -254,7 +259,6 @@ class Extra:
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
         self.retain: GradCell | None = None
         self.output: tuple[OutputInfo, Tensor] | None = None
-        self.unchecked = False
         self.metadata: dict[str, Any] = {}
 
 

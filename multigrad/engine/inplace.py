@@ -384,7 +384,7 @@ def _watched_directly(inner: Callable[..., Any]) -> Callable[..., Any]:
         frame = profiling.here.get()
         if frame is None:
             return inner(t, other, direct)
-        op = next(op for op in OPS.values() if DIRECT.get(op.operator) is direct)
+        op = next(op for op in list(OPS.values()) if DIRECT.get(op.operator) is direct)
         call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, other))
         return profiling.around(frame, call, lambda: inner(t, other, direct), undone=None)
 

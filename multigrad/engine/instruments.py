@@ -1,4 +1,4 @@
-"""Instruments: what looks at every node as it is recorded (anomaly mode, hooks for saved arrays).
+"""Instruments: what looks at every node as it is recorded, on every thread (anomaly mode, labels of a graph).
 
 Nothing of this costs anything while there is none. When the first is entered, the plans of the hot path are set aside, so that every
 operation takes the general path, whose last step, `record`, is exchanged for one that shows the new node around.

@@ -12,7 +12,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -24,7 +24,7 @@ from .dispatch import is_array
 from .element import Host
 from .graph import FREED, Node, describe, edge, modified, tick
 from .level import Layer, Run
-from .rules import Pullback
+from .pullback import Pullback
 from .tensor import Tensor, alias, wrap_at, wrap_in
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class Slot:
         self.original: Callable[[], Tensor | None] = weakref.ref(t)
         self.run = t._elem.run
         self.level = t._level
-        hooks = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
-        if hooks is not None:
-            self._pack(hooks, t)
+        take = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
+        if take is not None:
+            self._pack(take, t)
 
-    def _pack(self, hooks: saved.Hooks, t: Tensor) -> None:
-        self.array = saved.Packed(hooks, t)
+    def _pack(self, take: saved.Take, t: Tensor) -> None:
+        self.array = saved.packed(take, t)
         self.cell = []  # its version says nothing any more
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:
@@ -98,7 +98,7 @@ class SavedTensor:
         if isinstance(slot.array, saved.Packed):
             raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
                                 "allowed at a time.")
-        slot._pack((pack_hook, unpack_hook), alias(slot.unpack(self._ctx)))
+        slot._pack(partial(saved.pack_array, (pack_hook, unpack_hook)), alias(slot.unpack(self._ctx)))
 
 
 # What was computed on the way
@@ -110,13 +110,14 @@ def refusing_rule(message: str) -> Pullback:
     def refuse(*_: Any) -> NoReturn:
         raise GradientError(message)
 
-    return Pullback(OP, (), refuse, (), False, False, ())
+    return Pullback(OP, (), lambda: refuse, (), False, ())
 
 
 class ErrorNode(Node):
     """The history of what cannot be differentiated again. `parents`: what its derivative would lead to."""
 
-    __slots__ = ()
+    __slots__ = ("host",)
+    host: Host
 
     def __init__(self, message: str, parents: Sequence[Node], host: Host) -> None:
         self.seq = tick()

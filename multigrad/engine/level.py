@@ -88,7 +88,13 @@ class BaseSwitch(Switch):
         return True if gate is True else gate.base
 
     def changed(self, gate: Any, on: bool | None) -> Any:
-        return made(on, _NONE, ()) if gate is True else made(on, gate.off, gate.watch)
+        if gate is True:
+            return made(on, _NONE, ())
+        if on is not False:
+            return made(on, gate.off, gate.watch)
+        if gate.quiet is None:
+            gate.quiet = made(False, gate.off, gate.watch)
+        return gate.quiet
 
 
 BASE = BaseSwitch()
@@ -99,11 +105,8 @@ class Observer:
 
     __slots__ = ()
 
-    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> bool:
-        """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`.
-
-        Returns whether observers further out are not to be told.
-        """
+    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+        """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`."""
         raise NotImplementedError
 
 
@@ -113,14 +116,16 @@ class Mode:
     base   the grad mode of the base level: True, False, None (see BaseSwitch)
     off    the grad modes of transformations that are off
     watch  the observers, innermost last
+    quiet  the same with the base level off, once it was asked for
     """
 
-    __slots__ = ("base", "off", "watch")
+    __slots__ = ("base", "off", "quiet", "watch")
 
     def __init__(self, base: bool | None, off: frozenset[Switch], watch: tuple[Observer, ...]) -> None:
         self.base = base
         self.off = off
         self.watch = watch
+        self.quiet: Mode | None = None
 
     def at(self, run: Run | None, level: int) -> bool | Mode | None:
         """Whether this level of `run` records, of which None stands for the base level: True, False, None; itself if observers are to be told."""
@@ -128,10 +133,9 @@ class Mode:
         return self if on and self.watch else on
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Tell the observers of a node that was made."""
+        """Tell the observers of a node that was made, those further in first."""
         for observer in reversed(self.watch):
-            if observer.recorded(node, operands, result):
-                return
+            observer.recorded(node, operands, result)
 
 
 _NONE: frozenset[Switch] = frozenset()
@@ -172,10 +176,11 @@ class Run:
     inputs     the nodes of the Tensors that it differentiates by, which are leaves, but none of the user's
     randomness what vmap was told about random numbers; None: it is no vmap
     elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
-    layered    whether a value of its levels has been a layer itself
+    deep       those of its levels at which a value has been a layer itself
+    leaves     how many leaves have been made at its levels
     """
 
-    __slots__ = ("elements", "finished", "grad_mode", "inner", "inputs", "layered", "name", "number", "outer", "randomness")
+    __slots__ = ("deep", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "number", "outer", "randomness")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -187,7 +192,8 @@ class Run:
         self.inputs: list[Any] = []
         self.randomness: str | None = None
         self.elements: dict[Any, Any] = {}
-        self.layered = False
+        self.deep: set[int] = set()
+        self.leaves = 0
 
     def finish(self) -> None:
         """Note that it is over. Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage collector."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..registry import OPS, Op, Rule
 from .element import Element, all_plans
-from .rules import Needs, Pullback, pullback, raw_function
+from .pullback import Needs, pullback_of
+from .rules import raw_function
 from .tensor import Tensor, View
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ Plans = dict[Any, Any]
 
 CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
 """Which gradients of an operation of the kind of `where` may be wanted: its first array has no rule."""
+PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
+"""Which gradients of an operation on two arrays may be wanted."""
 
 
 def conforms(op: Op) -> bool:
@@ -36,38 +39,36 @@ class Plan:
 
     fn        what carries it out on the values: the library's function, or, on layers, our own
     same      whether the result is of the operands' Element; else it is of booleans
-    constant  makes a 0-d array of a Python scalar, None where scalars are passed on
+    constant  makes a 0-d array of a Python scalar. None where scalars are passed on: to layers always, on which an array would be saved
     r1, ...   the pullbacks by which gradients are wanted; b1, ... those that also sum over broadcast axes
     """
 
-    __slots__ = ("b1", "b2", "b12", "constant", "fn", "host", "r1", "r2", "r12", "same", "xp")
+    __slots__ = ("b1", "b2", "b12", "complex", "constant", "fn", "host", "op", "r1", "r2", "r12", "same", "xp")
 
     def __init__(self, op: Op, elem: Element, fn: Callable[..., Any], same: bool) -> None:
         self.host = elem.host
         self.xp = elem.host.xp
         self.fn = fn
         self.same = same
-        self.constant = elem.host.backend.kernels.get("constant") if elem.floating else None
-        if elem.floating and op.kind != "nondifferentiable":
-            complex_ = same and elem.complex
+        self.constant = elem.host.backend.kernels.get("constant") if elem.floating and not elem.layered else None
+        self.op = op
+        self.complex = same and elem.complex
 
-            def rule(needs: Needs, conform: bool) -> Pullback:
-                return pullback(op, needs, complex_, conform)
-
-            if len(op.arrays) == 3:
-                self.b1, self.b2, self.b12 = (rule(needs, True) for needs in CHOICES)
-            elif len(op.arrays) == 1:
-                self.r1 = rule((True,), conforms(op))
-            else:
-                if not conforms(op):
-                    self.r1, self.r2, self.r12 = rule((True, False), False), rule((False, True), False), rule((True, True), False)
-                self.b1, self.b2, self.b12 = rule((True, False), True), rule((False, True), True), rule((True, True), True)
+    def __getattr__(self, name: str) -> Any:
+        """A pullback, when it is first needed."""
+        if name not in ("r1", "r2", "r12", "b1", "b2", "b12"):
+            raise AttributeError(name)
+        n = len(self.op.arrays)
+        needs = (True,) if n == 1 else (CHOICES if n == 3 else PAIRS)[("1", "2", "12").index(name[1:])]
+        found = pullback_of(self.op, needs, self.complex, name[0] == "b" or conforms(self.op), self.host)
+        setattr(self, name, found)
+        return found
 
 
-def learn(op: Op, elem: Element, result: Any, inner: Callable[..., Any]) -> Any:
+def learn(inner: Callable[[Op], Callable[..., Any]], op: Op, elem: Element, result: Any) -> Any:
     """Note how `op` turns out on `elem`, so that straight code can take it from now on. Returns `result`.
 
-    inner  carries out the operation on layers
+    inner  gives the function that carries out an operation on layers
 
     Only results of the same dtype, and comparisons: others may depend on a setting of the library (jax_enable_x64).
     """
@@ -80,7 +81,7 @@ def learn(op: Op, elem: Element, result: Any, inner: Callable[..., Any]) -> Any:
             return result
         same = out.base is elem.base
         if (same or (op.kind == "nondifferentiable" and out.bool)) and not (elem.layered and asks_the_library(op)):
-            plan = Plan(op, elem, inner if elem.layered else raw_function(elem.host, op.name), same)
+            plan = Plan(op, elem, inner(op) if elem.layered else raw_function(elem.host, op.name), same)
     note(op, elem, op, plan)
     return result
 

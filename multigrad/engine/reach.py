@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from .graph import AccumulateGrad, Node, Pick
@@ -31,25 +32,36 @@ def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[N
     return reached, {leaf: number + fraction for leaf, (number, fraction) in last.items()}
 
 
-def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any]) -> set[Node]:
-    """The nodes from which a target can be reached, targets included."""
+_number = attrgetter("seq")
+
+
+def survey(roots: Sequence[tuple[Node, Any]], targets: Mapping[Node, Any], leaves_only: bool) -> set[Node] | None:
+    """The nodes from which a target can be reached, targets included. None if these are all that the roots lead to, and all are leaves."""
     lowest = min(node.seq for node in targets)
-    order: list[Node] = []
     seen: set[Node] = set()
     stack = [node for node, _ in roots]
+    all_lead_there = leaves_only
     while stack:
         node = stack.pop()
-        if node in seen or node.seq < lowest:
+        if node in seen:
+            continue
+        if node.seq < lowest:
+            all_lead_there = False
             continue
         seen.add(node)
-        order.append(node)
         parents = node.next
-        stack += parents if isinstance(parents, tuple) else (parents,)
+        if type(parents) is tuple:
+            stack += parents
+            all_lead_there = all_lead_there and (bool(parents) or node in targets)
+        else:
+            stack.append(parents)
+    if all_lead_there:
+        return None
     needed = set(targets)
     for target in targets:
         if type(target) is Pick:  # its node runs the hooks of all outputs
             needed.update(filter(None, (ref() for ref in target.next.picks if ref is not None)))
-    for node in sorted(order, key=lambda n: n.seq):
+    for node in sorted(seen, key=_number):
         parents = node.next
         if node not in needed and any(q in needed for q in (parents if isinstance(parents, tuple) else (parents,))):
             needed.add(node)

@@ -7,42 +7,90 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from ..errors import GradientError
+from ..registry import per_operation
 from . import grad_mode
 from .element import SCALARS
-from .graph import FREED, AccumulateGrad, Extra, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
-from .level import Layer, Observer, innermost, mode, settle, undo, watched, watching
+from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
+from .level import Layer, Observer, innermost, mode, watched, watching
+from .pullback import Pullback
 from .rules import positions
 from .tensor import Tensor, wrap, wrap_at
 from .towers import Shell, put_together, taken_apart
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
+Take = Callable[[Tensor], "Packed"]
+"""What a raw array, given as a Tensor of the base level, is exchanged for."""
+
+_new: Any = object.__new__
+_slot: Any = Node.__dict__["saved"]
 
 disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
 """Why no hooks may be entered, if so."""
 
 
 class Keeper(Observer):
-    """What decides how the arrays that operations save are kept, in the contexts that it was entered in."""
+    """What decides how the arrays that operations save are kept, in the contexts that it was entered in. The innermost that wants them has them."""
 
     __slots__ = ()
 
-    def hooks(self, name: str, level: int, operands: Sequence[Any]) -> Hooks | None:
-        """The hooks for what the operation of this name saves at this level, or None to leave it to what is in force further out."""
+    def look(self, operands: Sequence[Any]) -> None:
+        """An operation on these was recorded, which need not save anything."""
+
+    def wants(self, name: str, level: int) -> bool:
+        """Whether it takes what the operation of this name saves at this level."""
         raise NotImplementedError
 
-    def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> bool:
+    def take(self, name: str) -> Take:
+        """How it takes the arrays that the operation of this name saves."""
+        raise NotImplementedError
+
+    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
+        """Exchange an array that `node` saved. `of`: what it may be the value of; `result`: of the operation, the first Tensor."""
+        known = isinstance(of, Layer) and of._array is value
+        return packed_raw(self.take(node.rule.op.name), value, of._cell if known else [])
+
+    def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
+        self.look(operands)
         saved = _slot.__get__(node)
-        if not saved:
-            return True
-        outs = (result,) if isinstance(result, Tensor) else tuple(result)
-        hooks = self.hooks(node.rule.op.name, next(t._level for t in outs if isinstance(t, Tensor)), operands)
-        if hooks is None:
-            return False
-        _pack_all(hooks, node, saved, operands, outs)
-        return True
+        if not saved or node.unchecked:
+            return
+        rule = node.rule
+        first: Tensor = result if isinstance(result, Tensor) else next(t for t in result if isinstance(t, Tensor))
+        if not self.wants(rule.op.name, first._elem.level):
+            return
+        kept: Any = None
+        for i, at, source in _arrays(rule):
+            value = saved[i]
+            of: Any = operands[at] if at >= 0 else None if source[0] == "in" else first if first is result else result
+            if type(value) is tuple:
+                x: Any = self._keep_all(node, value, source, of, first)
+            elif type(of) in SCALARS or not hasattr(value, "dtype"):
+                continue
+            else:
+                x = self.keep(node, value, source, result[source[1]] if of is result and first is not result else of, first)
+            if kept is None:
+                kept = list(saved)
+            kept[i] = x
+        if kept is not None:
+            _replace(node, kept)
+
+    def _keep_all(self, node: Node, values: tuple[Any, ...], source: Any, of: Any, result: Tensor) -> tuple[Any, ...]:
+        sources = source if source and isinstance(source[0], tuple) else [("out", i) for i in range(len(values))]
+        given = of if isinstance(of, (tuple, list)) else [None] * len(values)
+        return tuple(v if not hasattr(v, "dtype") or type(x) in SCALARS else self.keep(node, v, s, x, result)
+                     for v, s, x in zip(values, sources, given, strict=True))
+
+
+@per_operation
+def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
+    """Where arrays are in what the nodes of a rule save: their places, those of the operands that they are (-1: none), and their sources."""
+    position = positions(rule.op)
+    return tuple((i, position.get(name, -1), source) for i, (name, source) in enumerate(zip(rule.plan, rule.sources, strict=True))
+                 if source is not None)
 
 
 class Pair(Keeper):
@@ -53,8 +101,32 @@ class Pair(Keeper):
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
         self.pair = pack, unpack
 
-    def hooks(self, name: str, level: int, operands: Sequence[Any]) -> Hooks | None:
-        return self.pair
+    def wants(self, name: str, level: int) -> bool:
+        return True
+
+    def take(self, name: str) -> Take:
+        return partial(pack_array, self.pair)
+
+    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
+        known = isinstance(of, Tensor) and of._array is value
+        if not known or isinstance(value, Layer):
+            t = _shown(node, value, source, result)
+            if known:
+                t._cell = of._cell
+            found = packed(partial(pack_array, self.pair, own=True), t)
+        elif of._elem.run is not None:
+            return packed_raw(self.take(""), value, of._cell)
+        elif source[0] == "in" and type(of._node) is AccumulateGrad:
+            return pack_array(self.pair, of)
+        else:
+            t = _new(Tensor)  # not `of` itself: this may be an in-place operation, which is about to change it
+            t._array = value
+            t._elem = of._elem
+            t._cell = of._cell
+            t._node = _history(node, *source) if of._elem.floating else None
+            found = pack_array(self.pair, t, True)
+        t._node = None  # what the hook keeps must not lead back to the node
+        return found
 
 
 def enter(keeper: Keeper) -> None:
@@ -102,69 +174,125 @@ def any_in_force() -> bool:
     return any(isinstance(x, Keeper) for x in watching(mode.get()))
 
 
-def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Hooks | None:
-    """The hooks for what an operation saves."""
+def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None:
+    """What takes the arrays that an operation saves, for those who save them themselves."""
+    found = None
     for x in reversed(watching(mode.get())):
-        found = x.hooks(name, level, operands) if isinstance(x, Keeper) else None
-        if found is not None:
-            return found
-    return None
-
-
-_slot: Any = Node.__dict__["saved"]
+        if isinstance(x, Keeper):
+            x.look(operands)
+            if found is None and x.wants(name, level):
+                found = x.take(name)
+    return found
 
 
 class Packed:
-    """A saved array in the hands of the user's hooks.
+    """What a node keeps in the place of an array.
 
-    Of a value that is itself a layer they get the raw arrays, one by one, as constant Tensors of the base level; so any hooks do inside a
-    transformation, after its end, and under any other, and histories and tangents are what they were.
+    data   what stands for the raw arrays
+    shell  what is left of a value that is itself a layer, without the raw arrays; None for a raw array
     """
 
-    __slots__ = ("data", "hooks", "shell")
+    __slots__ = ()
+    shell: Shell | None = None
 
-    def __init__(self, hooks: Hooks, t: Tensor) -> None:
-        self.hooks = hooks
-        self.shell: Shell | None = None
-        if t._elem.run is None:
-            self.data = [self._pack(t)]
-            return
-        arrays: list[Any] = []
-        cells: list[list[int]] = []
-        self.shell = taken_apart(t._array, arrays, cells, t._cell)
-        self.data = []
-        for x, cell in zip(arrays, cells, strict=True):
-            raw = wrap(x)
-            raw._cell = cell
-            self.data.append(self._pack(raw))
-
-    def _pack(self, t: Tensor) -> Any:
-        version = t._version
-        before = undo()
-        try:
-            grad_mode._variable().set(False)
-            data = self.hooks[0](t)
-        finally:
-            settle(before)
-        if t._version != version:
-            raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
-                                "by in-place operations as this can lead to unexpected side-effects.")
-        return t.data if data is t else data  # not the Tensor itself, which an in-place operation may give the node
-
-    def again(self, value: Any) -> Packed:
-        """Another value packed in the same way."""
-        return Packed(self.hooks, wrap(value))
+    @property
+    def data(self) -> list[Any]:
+        return [self]
 
     def unpack(self) -> Any:
         """The value, as the node had it."""
-        return put_together(self.shell, iter([self._unpack(data) for data in self.data]))
+        raise NotImplementedError
 
-    def _unpack(self, data: Any) -> Any:
-        t = self.hooks[1](data)
+    def again(self, value: Any) -> Packed:
+        """Another value packed in the same way."""
+        raise NotImplementedError
+
+
+class PackedArray(Packed):
+    """An array in the hands of the user's hooks: what pack_hook returned."""
+
+    __slots__ = ("kept", "pair")
+    kept: Any
+    pair: Hooks
+
+    @property
+    def data(self) -> list[Any]:
+        return [self.kept]
+
+    def unpack(self) -> Any:
+        t = self.pair[1](self.kept)
+        if type(t) is Tensor:
+            x = t._array
+            return innermost(x) if isinstance(x, Layer) else x
         if not isinstance(t, Tensor):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}")
         t._check()
         return innermost(t)
+
+    def again(self, value: Any) -> Packed:
+        return packed(partial(pack_array, self.pair), wrap(value))
+
+
+def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
+    """Give a Tensor of the base level to the user's hook. `own`: it is there for that only, so that it may be kept."""
+    version = t._version if t._cell else 0
+    gate = mode.get()
+    try:
+        mode.set(grad_mode.quiet(gate))
+        data = pair[0](t)
+    finally:
+        mode.set(gate)
+    if t._cell and t._version != version:
+        raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
+                            "by in-place operations as this can lead to unexpected side-effects.")
+    x: PackedArray = _new(PackedArray)
+    x.pair = pair
+    x.kept = data
+    if data is t and not own:  # a Tensor of the user's, which an in-place operation may give the node
+        x.kept = t.data
+    return x
+
+
+class PackedTower(Packed):
+    """A value that is itself a layer. Its raw arrays are packed one by one, as constant Tensors of the base level.
+
+    So any hooks do inside a transformation, after its end, and under any other, and histories and tangents are what they were.
+    """
+
+    __slots__ = ("parts", "shell", "take")
+
+    def __init__(self, take: Take, shell: Shell, parts: list[Packed]) -> None:
+        self.take = take
+        self.shell = shell
+        self.parts = parts
+
+    @property
+    def data(self) -> list[Any]:
+        return [x for part in self.parts for x in part.data]
+
+    def unpack(self) -> Any:
+        return put_together(self.shell, iter([part.unpack() for part in self.parts]))
+
+    def again(self, value: Any) -> Packed:
+        return packed(self.take, wrap(value))
+
+
+def packed(take: Take, t: Tensor) -> Packed:
+    """Exchange the value of a Tensor."""
+    return packed_raw(take, t._array, t._cell) if t._elem.run is not None or isinstance(t._array, Layer) else take(t)
+
+
+def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
+    """Exchange a value, of this version cell, without a history of the base level."""
+    arrays: list[Any] = []
+    cells: list[list[int]] = []
+    shell = taken_apart(value, arrays, cells, cell)
+    parts = []
+    for x, c in zip(arrays, cells, strict=True):
+        t = wrap(x)
+        t._cell = c
+        parts.append(take(t))
+    return parts[0] if shell is None else PackedTower(take, shell, parts)
 
 
 def _opened(value: Any) -> Any:
@@ -180,22 +308,29 @@ def _closed(value: Any, before: Any) -> Any:
 
 
 def _unpacked(node: Node) -> tuple[Any, ...] | None:
-    found: tuple[Any, ...] | None = _opened(_slot.__get__(node))
-    return found
+    saved = _slot.__get__(node)
+    if saved is None:
+        return None
+    found = list(saved)
+    for i, _, _ in _arrays(node.rule):
+        x = saved[i]
+        found[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
+    return tuple(found)
 
 
 def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
-    _slot.__set__(node, None if value is None else _closed(value, _slot.__get__(node)))
+    _slot.__set__(node, None if value is None else tuple(map(_closed, value, _slot.__get__(node))))
 
 
 _through_hooks = property(_unpacked, _repack)
 
 
 class PackedNode(HookedNode):
-    """A node whose saved arrays were packed."""
+    """A node whose saved arrays were packed when it was made."""
 
     __slots__ = ()
 
+    unchecked = True
     saved = _through_hooks
 
 
@@ -204,59 +339,52 @@ class PackedMultiNode(MultiNode):
 
     __slots__ = ()
 
+    unchecked = True
     saved = _through_hooks
 
 
-def _replace(node: Node, saved: Sequence[Any]) -> Extra:
-    e = extra(node)
+class PackedLaterNode(HookedNode):
+    """A node some of whose saved arrays were packed when their versions had been checked; those of the others are checked as ever."""
+
+    __slots__ = ()
+
+    saved = _through_hooks
+
+
+class PackedLaterMultiNode(MultiNode):
+    """The same with several outputs."""
+
+    __slots__ = ()
+
+    saved = _through_hooks
+
+
+def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
     _slot.__set__(node, tuple(saved))
-    node.__class__ = PackedMultiNode if isinstance(node, MultiNode) else PackedNode
-    return e
-
-
-def _pack_all(hooks: Hooks, node: Node, saved: tuple[Any, ...], operands: Sequence[Any], outs: tuple[Any, ...]) -> None:
-    """Pack the arrays that a new node saves."""
-    rule = node.rule
-    position = positions(rule.op)
-    given = [operands[position[name]] if name in position else None for name in rule.plan]
-    packed = [_pack(hooks, node, *entry, outs) for entry in zip(saved, rule.sources, given, strict=True)]
-    if any(a is not b for a, b in zip(packed, saved, strict=True)):
-        _replace(node, packed).unchecked = True
-
-
-def _pack(hooks: Hooks, node: Node, value: Any, source: Any, given: Any, outs: tuple[Any, ...]) -> Any:
-    if source is None:
-        return value
-    if isinstance(value, tuple):
-        sources = source if source and isinstance(source[0], tuple) else [("out", i) for i in range(len(value))]
-        items = given if isinstance(given, (tuple, list)) else [None] * len(value)
-        return tuple(_pack(hooks, node, v, s, t, outs) for v, s, t in zip(value, sources, items, strict=True))
-    if not hasattr(value, "dtype") or type(given) in SCALARS:
-        return value
-    known = isinstance(given, Tensor) and given._array is value
-    if known and type(given._node) is AccumulateGrad:
-        return Packed(hooks, given)
-    out = outs[source[1]] if source[0] == "out" else None
-    t = _shown(node, value, source, out if isinstance(out, Tensor) else next(t for t in outs if isinstance(t, Tensor)))
-    if known:  # not `given` itself: this may be an in-place operation, which is about to change it
-        t._cell = given._cell
-    packed = Packed(hooks, t)
-    t._node = None  # what the hook keeps must not lead back to the node
-    return packed
+    kind = type(node)
+    if kind is Node:
+        node.extra = None
+    if kind is not PackedNode and kind is not PackedMultiNode:
+        of_one, of_several = (PackedLaterNode, PackedLaterMultiNode) if later else (PackedNode, PackedMultiNode)
+        node.__class__ = of_several if isinstance(node, MultiNode) else of_one
 
 
 def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
-    """A saved value as a Tensor with the history it had: that of an operand, or the node itself for an output."""
+    """A saved value as a Tensor, of the level of `like`, with the history it had: that of an operand, or the node itself for an output."""
     t = wrap(value) if like is None else wrap_at(like, value)
     kind, number = source
-    if kind == "out":
-        if like is not None and like._array is value:
-            t._cell = like._cell
-        if t._elem.floating:
-            t._node = node.pick(number) if isinstance(node, MultiNode) else node
-    elif number is not None:
-        t._node = node.next[number] if isinstance(node.next, tuple) else node.next
+    if kind == "in" or t._elem.floating:
+        t._node = _history(node, kind, number)
     return t
+
+
+def _history(node: Node, kind: str, number: int | None) -> Node | None:
+    if kind == "out":
+        return node.pick(number) if isinstance(node, MultiNode) and number is not None else node
+    if number is None:
+        return None
+    parent: Node = node.next[number] if isinstance(node.next, tuple) else node.next
+    return parent
 
 
 def show(node: Node, name: str) -> Any:
@@ -271,8 +399,7 @@ def show(node: Node, name: str) -> Any:
     value = saved[i]
     if source is None:
         return value
-    e = getattr(node, "extra", None)
-    if node.cells is not None and not (e is not None and e.unchecked):
+    if node.cells is not None and not node.unchecked:
         check_versions(node)
     if isinstance(value, tuple):
         sources = source if isinstance(source[0], tuple) else [("out", k) for k in range(len(value))]
@@ -312,13 +439,13 @@ class SavedTensor:
             raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden; "
                                 f"_saved_{self._name} of {node.name()} is no single array")
         t = show(node, self._name)  # raises if it was modified
-        packed = Packed((pack_hook, unpack_hook), t)
+        found = packed(partial(pack_array, (pack_hook, unpack_hook)), t)
         tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
         cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
         for k, at in zip(range(len(cells)), tracked, strict=False):
             if at == i:
                 cells[k] = []  # its version says nothing any more
-        _replace(node, [*saved[:i], packed, *saved[i + 1:]])
+        _replace(node, [*saved[:i], found, *saved[i + 1:]], later=True)
         node.cells = tuple(cells)
 
 

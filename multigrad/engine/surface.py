@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..registry import keeping
 from .level import Layer, innermost
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class OfArrays:
 
 def mention(types: Iterable[type]) -> None:
     """Have the attributes of these arrays that layers have not explained when they are asked for."""
-    for name in {name for t in types for name in dir(t) if not name.startswith("_")}:
-        if not hasattr(Surface, name):
-            setattr(Surface, name, OfArrays(name))
+    names = {name for t in types for name in dir(t) if not name.startswith("_")}
+    with keeping:
+        for name in names:
+            if not any(name in cls.__dict__ for cls in Surface.__mro__):  # hasattr() would generate the methods
+                setattr(Surface, name, OfArrays(name))

@@ -166,6 +166,8 @@ class Tensor(Leaving):
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
             if not hasattr(self, "_leaf"):
                 self._leaf = AccumulateGrad(self, self._own_cell())
+                if self._elem.run is not None:
+                    self._elem.run.leaves += 1
             self._leaf.enabled = True
             self._node = self._leaf
         return self

@@ -18,7 +18,8 @@ from .dispatch import backend_rules, record, shows
 from .element import SCALARS, named_dtype
 from .graph import Node, tick
 from .level import Layer, mode
-from .rules import is_flat, pullback, recorder
+from .pullback import pullback_of
+from .rules import is_flat, recorder
 from .tensor import Data, Tensor, View
 
 declined: Any = object()
@@ -164,6 +165,9 @@ def _tensor_lines(op: Op, single: bool) -> Iterator[str]:
         value, node, cell = locals_[name]
         optional = op.signature.parameters[name].default is None
         if role == "array":
+            if op.kind == "multilinear":  # of which the operator @ takes no numbers
+                yield f"    if type({name}) in _scalars:"
+                yield "        return _declined"
             yield from _operand(name, value, node, cell, optional, "    ")
         elif role == "arrays":
             yield from _operands(name, value, node, cell, optional)
@@ -223,7 +227,6 @@ def _tensor_lines(op: Op, single: bool) -> Iterator[str]:
     yield "    _t._node = _m = _new(_Node)"
     yield "    _m.seq = _tick()"
     yield "    _m.rule = _rule"
-    yield "    _m.host = _host"
     yield f"    _m.saved = _save({inner}, _y, _t, _host)"
     yield f"    _m.cells = _track({cells}, (_c,))"
     if len(ruled) == 1 and op.roles[ruled[0]] == "array":
@@ -241,7 +244,7 @@ def _rule_of(op: Op, needs: Any, elem: element.Element) -> tuple[Any, Any, Any]:
     """The pullback for these wanted gradients and a result of `elem`, and what picks the values and the version cells that it keeps."""
     host = elem.host
     overrides = host.backend.rules.get(op.name)
-    rule = pullback(op, needs, elem.complex, True, None if overrides is None else backend_rules(op, host))
+    rule = pullback_of(op, needs, elem.complex, True, host, None if overrides is None else backend_rules(op, host))
     return (rule, *recorder(rule))
 
 

@@ -16,7 +16,7 @@ from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.kept import rebuilt, replaced
 from ..engine.level import Layer, Run, outside
-from ..engine.rules import conform_gradient
+from ..engine.pullback import conform_gradient
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from .batched import Batched, repeated

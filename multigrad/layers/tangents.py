@@ -14,10 +14,10 @@ from typing import Any
 from ..engine import element, generated, plans, profiling, ways
 from ..engine.element import SCALARS, named_dtype
 from ..engine.level import Layer, come_back, go_outside, innermost
+from ..engine.pullback import missing_rule
 from ..engine.residuals import compute, residuals
 from ..engine.rules import _metadata as metadata
 from ..engine.rules import _zero as zero
-from ..engine.rules import missing_rule
 from ..engine.tensor import Data, Tensor, View, strip
 from ..engine.ways import Ending
 from ..engine.ways import _call_text as call_text

@@ -121,7 +121,10 @@ def _by_inverse(xp: Any, x: Any) -> Any:
     # below that it has lost digits, or all of them; above, the elements of the adjugate may still be numbers
     if not xp.truth(xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))):
         return None
-    inverse = xp.linalg.inv(x)
+    try:
+        inverse = xp.linalg.inv(x)
+    except (ArithmeticError, RuntimeError, ValueError):  # exactly singular to the library, where rounding has left something of the determinant
+        return None
     condition = xp.linalg.matrix_norm(x) * xp.linalg.matrix_norm(inverse)
     return d[..., None, None] * inverse if xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25)) else None
 

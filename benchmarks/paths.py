@@ -1,0 +1,291 @@
+"""One row for each path that an operation can take, with its aim: the tape, func's transformations, hooks, and single operations.
+
+The program of the rows that have a backward pass is `mix`: a hundred times `sin(x * w + b) * 0.98`, four operations, on
+arrays of four elements. `x` and `w` are differentiated, `b` is data. On the tape `b` is a Tensor (of torch's in torch); in
+multigrad.func it is the raw array, held by the closure, as a library has it. Times are per operation of the program.
+
+The rows of single operations time the operation alone: forward, recorded, its result dropped.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import peers as installed_peers
+from measure import OURS, Aim, Case
+
+import multigrad as mg
+from multigrad import func
+
+TORCH, HIPS, TAPE, NUMPY = "torch", "HIPS autograd", "tape", "numpy"
+TENSORS, BOUND = "Tensor * Tensor", "xp.f"
+SIZE, TURNS, CALLS = 4, 100, 400
+OPERATIONS = 4 * TURNS
+
+Run = Callable[[], list[Any]]
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The modules to run beside multigrad, or None for those that are absent."""
+
+    torch: Any = None
+    autograd: Any = None
+
+    @classmethod
+    def found(cls) -> Peers:
+        torch = installed_peers.torch() if installed_peers.installed("torch") else None
+        return cls(torch, importlib.import_module("autograd") if installed_peers.installed("autograd") else None)
+
+
+def path_cases(peers: Peers) -> Iterator[Case]:
+    yield tape(peers)
+    yield gradient(peers)
+    yield from batches(peers)
+    yield from forward_mode(peers)
+    yield from watched(peers)
+    yield from products(peers)
+    yield from conversions(peers)
+    yield from gathers(peers)
+    yield from module_functions()
+
+
+# -- the program, and its inputs
+
+def mix(xp: Any, x: Any, w: Any, b: Any, turns: int = TURNS) -> Any:
+    for _ in range(turns):
+        x = xp.sin(x * w + b) * 0.98
+    return x
+
+
+def inputs() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=SIZE), rng.uniform(0.9, 1.1, size=SIZE), rng.normal(size=SIZE)
+
+
+def of_torch(torch: Any, *arrays: Any) -> list[Any]:
+    return [torch.tensor(a) for a in arrays]
+
+
+def loss(xp: Any, b: Any, turns: int = TURNS) -> Callable[[Any, Any], Any]:
+    """The scalar function of x and w, over any namespace, with `b` in its closure."""
+    return lambda x, w: xp.sum(mix(xp, x, w, b, turns))
+
+
+def namespace() -> Any:
+    return mg.namespace("numpy")
+
+
+def tape_run() -> Run:
+    xp, (x, w, b) = namespace(), [mg.asarray(a) for a in inputs()]
+
+    def run() -> list[Any]:
+        leaves = [x.detach().requires_grad_(), w.detach().requires_grad_()]
+        return [*mg.autograd.grad(xp.sum(mix(xp, *leaves, b)), leaves)]
+
+    return run
+
+
+def torch_run(torch: Any) -> Run:
+    x, w, b = of_torch(torch, *inputs())
+
+    def run() -> list[Any]:
+        leaves = [x.detach().requires_grad_(), w.detach().requires_grad_()]
+        return [*torch.autograd.grad(torch.sum(mix(torch, *leaves, b)), leaves)]
+
+    return run
+
+
+def hips_run(hips: Any) -> Run:
+    x, w, b = inputs()
+    both = hips.grad(loss(hips.numpy, b), (0, 1))
+    return lambda: [*both(x, w)]
+
+
+# -- the tape, and the gradient of raw arrays
+
+def tape(peers: Peers) -> Case:
+    runs = {OURS: tape_run()}
+    if peers.torch:
+        runs[TORCH] = torch_run(peers.torch)
+    if peers.autograd:
+        runs[HIPS] = hips_run(peers.autograd)
+    return _passes("tape: Tensors of one dtype", runs, [Aim(TORCH, 0.48), Aim(HIPS, 0.20)])
+
+
+def gradient(peers: Peers) -> Case:
+    (x, w, b), xp = inputs(), namespace()
+    both = func.grad(loss(xp, b), (0, 1))
+    runs: dict[str, Run] = {OURS: lambda: [*both(x, w)], TAPE: tape_run()}
+    if peers.torch:
+        tx, tw, tb = of_torch(peers.torch, x, w, b)
+        theirs = peers.torch.func.grad(loss(peers.torch, tb), (0, 1))
+        runs["torch.func"] = lambda: [*theirs(tx, tw)]
+    if peers.autograd:
+        runs[HIPS] = hips_run(peers.autograd)
+    return _passes("func.grad of raw arrays", runs, [Aim(TAPE, 1.9), Aim("torch.func", 0.5), Aim(HIPS, 0.4)])
+
+
+def _passes(label: str, runs: dict[str, Run], aims: list[Aim]) -> Case:
+    return Case("paths", label, OPERATIONS, runs, aims)
+
+
+# -- batches
+
+def batches(peers: Peers) -> Iterator[Case]:
+    (_, w, b), xp = inputs(), namespace()
+    rows = np.random.default_rng(1).normal(size=(SIZE, SIZE))
+    each = func.vmap(lambda x: mix(xp, x, w, b))
+    gradients = func.vmap(func.grad(loss(xp, b), (0, 1)), in_axes=(0, None))
+    forward: dict[str, Run] = {OURS: lambda: [each(rows)]}
+    backward: dict[str, Run] = {OURS: lambda: [*gradients(rows, w)]}
+    if peers.torch:
+        torch, (trows, tw, tb) = peers.torch, of_torch(peers.torch, rows, w, b)
+        of_each = torch.func.vmap(lambda x: mix(torch, x, tw, tb))
+        of_gradients = torch.func.vmap(torch.func.grad(loss(torch, tb), (0, 1)), in_dims=(0, None))
+        forward["torch.func"] = lambda: [of_each(trows)]
+        backward["torch.func"] = lambda: [*of_gradients(trows, tw)]
+    yield _passes("vmap, 4 examples, forward", forward, [Aim("torch.func", 1.1)])
+    yield _passes("vmap(grad), 4 examples", backward, [Aim("torch.func", 1.1)])
+
+
+# -- tangents, and second derivatives: their aims are multiples of the tape's first
+
+def forward_mode(peers: Peers) -> Iterator[Case]:
+    """Beside HIPS autograd where it can do the same, for the values."""
+    (x, w, b), xp = inputs(), namespace()
+    vx, vw = np.random.default_rng(2).normal(size=(2, SIZE))
+    of_w = lambda w: xp.sum(mix(xp, x, w, b))
+    slope, second = func.grad(of_w), func.hessian(of_w)
+    jvp: dict[str, Run] = {OURS: lambda: [*func.jvp(lambda x, w: mix(xp, x, w, b), (x, w), (vx, vw))]}
+    nested: dict[str, Run] = {OURS: lambda: [func.jvp(slope, (w,), (vw,))[1]]}
+    product: dict[str, Run] = {OURS: lambda: [func.hvp(of_w, (w,), (vw,))[1][0]]}
+    hessian: dict[str, Run] = {OURS: lambda: [second(w)]}
+    if peers.autograd:
+        hips, np_of_hips = peers.autograd, peers.autograd.numpy
+        of_both, of_hw = (lambda xw: mix(np_of_hips, xw[0], xw[1], b)), (lambda w: np_of_hips.sum(mix(np_of_hips, x, w, b)))
+        push, times, their_second = hips.make_jvp(of_both), hips.hessian_vector_product(of_hw), hips.hessian(of_hw)
+        jvp[HIPS] = lambda: [*push(np.stack([x, w]))(np.stack([vx, vw]))]
+        nested[HIPS] = product[HIPS] = lambda: [times(w, vw)]
+        hessian[HIPS] = lambda: [their_second(w)]
+    named = [("jvp", jvp, 2.5), ("hvp: jvp(grad)", nested, 8.0), ("hvp: func.hvp", product, 8.0), ("hessian, 4 x 4", hessian, 12.0)]
+    for label, runs, most in named:
+        runs[TAPE] = tape_run()
+        yield Case("paths", label, OPERATIONS, runs, [Aim(TAPE, most)], yardsticks=(TAPE,))
+
+
+# -- hooks on saved arrays, and checkpoints
+
+def watched(peers: Peers) -> Iterator[Case]:
+    yield _passes("saved_tensors_hooks, identity", _hooked(peers), [Aim(TORCH, 1.5)])
+    yield _passes("checkpoint of the whole program", _checkpointed(peers), [Aim(TORCH, 1.3)])
+
+
+def _hooked(peers: Peers) -> dict[str, Run]:
+    def hooked(module: Any, xp: Any, x: Any, w: Any, b: Any) -> Run:
+        def run() -> list[Any]:
+            leaves = [x.detach().requires_grad_(), w.detach().requires_grad_()]
+            with module.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                out = xp.sum(mix(xp, *leaves, b))
+            return [*module.autograd.grad(out, leaves)]
+
+        return run
+
+    runs = {OURS: hooked(mg, namespace(), *(mg.asarray(a) for a in inputs()))}
+    if peers.torch:
+        runs[TORCH] = hooked(peers.torch, peers.torch, *of_torch(peers.torch, *inputs()))
+    return runs
+
+
+def _checkpointed(peers: Peers) -> dict[str, Run]:
+    def checkpointed(module: Any, xp: Any, checkpoint: Any, x: Any, w: Any, b: Any) -> Run:
+        def run() -> list[Any]:
+            leaves = [x.detach().requires_grad_(), w.detach().requires_grad_()]
+            return [*module.autograd.grad(xp.sum(checkpoint(lambda x, w: mix(xp, x, w, b), *leaves)), leaves)]
+
+        return run
+
+    runs = {OURS: checkpointed(mg, namespace(), lambda f, *xs: func.checkpoint(f)(*xs), *(mg.asarray(a) for a in inputs()))}
+    if peers.torch:
+        from torch.utils.checkpoint import checkpoint
+
+        runs[TORCH] = checkpointed(peers.torch, peers.torch, lambda f, *xs: checkpoint(f, *xs, use_reentrant=False),
+                                   *of_torch(peers.torch, *inputs()))
+    return runs
+
+
+# -- single operations, forward, recorded
+
+def repeated(expression: str, **names: Any) -> Run:
+    """The expression CALLS times in a loop of its own, as timeit has it: a call around it would be a tenth of the smaller times."""
+    scope = {"turns": range(CALLS - 1), **names}
+    exec(f"def run():\n    for _ in turns:\n        {expression}\n    return [{expression}]", scope)
+    run: Run = scope["run"]
+    return run
+
+
+def _single(label: str, runs: dict[str, Run], aims: list[Aim]) -> Case:
+    return Case("paths, one operation", label, CALLS, runs, aims, tolerance=1e-6)
+
+
+def leaves() -> tuple[Any, Any, Any]:
+    """A Tensor that requires grad, and two constants."""
+    x, y, z = inputs()
+    return mg.asarray(x, requires_grad=True), mg.asarray(y), mg.asarray(z)
+
+
+def torch_leaves(torch: Any) -> list[Any]:
+    x, y, z = of_torch(torch, *inputs())
+    return [x.requires_grad_(), y, z]
+
+
+def products(peers: Peers) -> Iterator[Case]:
+    (x, y, _), (a, raw, _), number = leaves(), inputs(), np.float64(1.5)
+    numbers = mg.asarray(np.full(SIZE, number))
+    runs = {OURS: repeated("x * y", x=x, y=y), NUMPY: repeated("x * y", x=a, y=raw)}
+    if peers.torch:
+        tx, ty, _ = torch_leaves(peers.torch)
+        runs[TORCH] = repeated("x * y", x=tx, y=ty)
+    yield _single(TENSORS, runs, [])
+    yield _single("Tensor * raw array", {OURS: repeated("x * y", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.25)])
+    yield _single("raw array * Tensor", {OURS: repeated("y * x", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.25)])
+    yield _single("Tensor * np.float64", {OURS: repeated("x * y", x=x, y=number), TENSORS: repeated("x * y", x=x, y=numbers)}, [Aim(TENSORS, 1.4)])
+
+
+def conversions(peers: Peers) -> Iterator[Case]:
+    (x, _, _), xp, (_, b, _), at = leaves(), namespace(), inputs(), np.array([2, 0, 3])
+    narrow = b.astype(np.float32)
+    named: list[tuple[str, str, dict[str, Any], str, float]] = [
+        ("float64 * float32", "x * y", {"y": mg.asarray(narrow)}, "x * y", 1.1),
+        ("astype(x, float32)", "xp.astype(x, xp.float32)", {}, "x.to(xp.float32)", 1.1),
+        ("x[index array], a raw array", "x[at]", {"at": at}, "x[at]", 1.3),
+        ("x[index array], a Tensor", "x[at]", {"at": mg.asarray(at)}, "x[at]", 1.3),
+        ("clip(x, -1, 1)", "xp.clip(x, -1.0, 1.0)", {}, "xp.clamp(x, -1.0, 1.0)", 2.2),
+    ]
+    for label, expression, names, theirs, most in named:
+        runs = {OURS: repeated(expression, xp=xp, x=x, **names)}
+        if peers.torch:
+            (tx, _, _), (tn, tat) = torch_leaves(peers.torch), of_torch(peers.torch, narrow, at)
+            runs[TORCH] = repeated(theirs, xp=peers.torch, x=tx, y=tn, at=tat)
+        yield _single(label, runs, [Aim(TORCH, most)])
+
+
+def gathers(peers: Peers) -> Iterator[Case]:
+    named = [("stack of 3", "xp.stack([x, y, z])", Aim(NUMPY, 2.5, 1e-6)), ("concat of 2", "xp.concat([x, y])", Aim(NUMPY, 7.0, 0.5e-6))]
+    for label, expression, aim in named:
+        operands = {OURS: (namespace(), leaves()), NUMPY: (np, inputs())}
+        if peers.torch:
+            operands[TORCH] = (peers.torch, torch_leaves(peers.torch))
+        yield _single(label, {p: repeated(expression, xp=xp, x=x, y=y, z=z) for p, (xp, (x, y, z)) in operands.items()}, [aim])
+
+
+def module_functions() -> Iterator[Case]:
+    """The functions of the module `multigrad`, which find the library by their operands, beside those of its namespace."""
+    x, y, _ = leaves()
+    for call in ("sum(x)", "exp(x)", "multiply(x, y)"):
+        runs = {OURS: repeated(f"xp.{call}", xp=mg, x=x, y=y), BOUND: repeated(f"xp.{call}", xp=namespace(), x=x, y=y)}
+        yield _single(f"mg.{call}", runs, [Aim(BOUND, 1.1)])

@@ -1,0 +1,240 @@
+"""The pullback (vjp) of an operation, written from its declaration.
+
+What is the same for every rule happens here and in no rule: conjugating a holomorphic partial where the dtype is
+complex, summing a gradient back to a broadcast argument's shape, the real part for a real argument, the argument's dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..errors import GradientError, MissingRuleError
+from ..registry import Op, Rule, per_operation, signature_text
+from . import generated
+from .graph import expose
+from .residuals import residuals
+
+if TYPE_CHECKING:
+    from .element import Host
+
+Needs = tuple[Any, ...]
+"""Per array parameter: whether its gradient is wanted, a bool, or a tuple of bools for a list of arrays."""
+
+
+class Pullback:
+    """The vjp of one operation for one pattern of wanted gradients.
+
+    `vjp(xp, g, *saved)` returns the gradient if `single`, else a tuple with one per wanted argument; `plan` names what
+    is saved, in order; `saves` says whether any of it is an array (then it is freed after use). `sources` tells for each
+    saved value where it came from: None (no array), ("in", i) the i-th wanted gradient's argument, ("in", None) a
+    constant argument, ("out", k) the k-th output; for a list of arrays a tuple of these. `host`: of what library the arrays are, where it is
+    the rule of nodes. `make` returns the vjp, when it is first asked for: many a pattern is never met.
+    """
+
+    __slots__ = ("host", "make", "needs", "op", "plan", "saves", "single", "sources", "vjp")
+    vjp: Callable[..., Any]
+
+    def __init__(self, op: Op, needs: Needs, make: Callable[[], Callable[..., Any]], plan: tuple[str, ...], single: bool, sources: tuple[Any, ...],
+                 host: Any = None) -> None:
+        self.op = op
+        self.needs = needs
+        self.make = make
+        self.plan = plan
+        self.single = single
+        self.saves = any(s is not None for s in sources)
+        self.sources = sources
+        self.host = host
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "vjp":
+            raise AttributeError(name)
+        self.vjp = self.make()
+        return self.vjp
+
+
+def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Give a gradient the shape and the dtype of the argument it belongs to."""
+    if g is None:
+        return None
+    try:
+        given = g.shape
+    except AttributeError:
+        raise GradientError(f"a derivative rule returned {type(g).__name__}; it must return an array of the shape of its argument, {shape}") from None
+    if given != shape:
+        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
+            raise GradientError(f"a derivative rule returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
+        g = unbroadcast(xp, g, shape)
+    if g.dtype != dtype:
+        if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+            g = xp.real(g)
+        if g.dtype != dtype:
+            g = xp.astype(g, dtype)
+    return g
+
+
+def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `g` over the axes along which an argument of that shape was repeated."""
+    extra = len(g.shape) - len(shape)
+    if extra == 1 and g.shape[1:] == shape:  # a bias
+        return xp.sum(g, axis=0, dtype=g.dtype)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
+    return g if g.shape == shape else xp.reshape(g, shape)
+
+
+@per_operation
+def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any = None) -> Pullback:
+    """Write the vjp of `op` for the arguments in `needs`. `complex_`: the result is complex. `overrides`: a backend's own rules."""
+    source = _Source()
+    rules = overrides or op.vjp
+    if isinstance(rules, Rule):
+        lines = _joint_lines(op, rules, needs, source)
+    else:
+        lines = _separate_lines(op, rules, needs, complex_, source)
+    if conform:
+        lines = [(n, _conformed(op, n, text, source)) for n, text in lines]
+    single = len(lines) == 1
+    body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
+    head = "".join(f"    {line}\n" for line in source.head)
+    text = f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n{head}    return {body}\n"
+    expose((*op.arrays, *source.plan))
+
+    def make() -> Callable[..., Any]:
+        if "vjp" not in source.scope:
+            generated.run(text, f"pullback of {op.name}", source.scope)
+        vjp: Callable[..., Any] = source.scope["vjp"]
+        return vjp
+
+    return Pullback(op, needs, make, tuple(source.plan), single, _sources(op, needs, source.plan))
+
+
+@per_operation
+def pullback_of(op: Op, needs: Needs, complex_: bool, conform: bool, host: Host, overrides: Any = None) -> Pullback:
+    """The pullback for nodes whose arrays are of that library."""
+    rule = pullback(op, needs, complex_, conform, overrides)
+    return Pullback(op, needs, rule.make, rule.plan, rule.single, rule.sources, host)
+
+
+def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
+    number = iter(range(10**9))
+    inputs = {a: tuple(("in", next(number) if n else None) for n in need) if isinstance(need, tuple) else ("in", next(number) if need else None)
+              for a, need in zip(op.arrays, needs, strict=True)}
+    outputs = {o: ("out", i) for i, o in enumerate(op.outputs or ())} | {"ans": ("out", 0)} | dict.fromkeys(residuals(op), ("in", None))
+    return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+
+
+def materialized(xp: Any, g: Any, info: Any) -> Any:
+    """A cotangent, or a tuple of them, with zeros like the output where that was not used. `info`: an OutputInfo, or a tuple of these."""
+    if type(info) is tuple:
+        return tuple(materialized(xp, part, of) for part, of in zip(g, info, strict=True))
+    return xp.zeros(tuple(info.shape), dtype=info.dtype, device=info.device) if g is None and info is not None else g
+
+
+class _Source:
+    """The text of a pullback while it is being written: what it keeps and the objects it refers to."""
+
+    def __init__(self) -> None:
+        self.plan: list[str] = []
+        self.scope: dict[str, Any] = {"_conform": conform_gradient, "_materialized": materialized}
+        self.head: list[str] = []
+        self.cotangents: dict[str, str] = {}
+
+    def use(self, *names: str) -> None:
+        self.plan += [n for n in names if n not in self.plan]
+
+    def name(self, value: Any) -> str:
+        key = f"_r{len(self.scope)}"
+        self.scope[key] = value
+        return key
+
+    def cotangent(self, text: str, info: str) -> str:
+        """The variable that holds a cotangent, or the tuple of them, with zeros where an output was not used."""
+        self.use(info)
+        found = self.cotangents.get(info)
+        if found is None:
+            found = self.cotangents[info] = self.name(None)
+            self.head.append(f"{found} = _materialized(xp, {text}, {info})")
+        return found
+
+
+def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
+    return [(a, n) for a, n in zip(op.arrays, needs, strict=True) if (any(n) if isinstance(n, tuple) else n)]
+
+
+def _separate_lines(op: Op, rules: Any, needs: Needs, complex_: bool, source: _Source) -> list[tuple[str, str]]:
+    lines = []
+    for argument, need in _wanted(op, needs):
+        rule = rules.get(argument) or Rule(missing_rule(op, argument), ("xp", "g"))
+        if op.kind == "elementwise" or not callable(rule.fn):
+            lines.append((argument, _partial_text(rule, complex_, source)))
+        elif isinstance(need, tuple):
+            result = source.name(None)
+            source.use(*rule.keeps)
+            source.head.append(f"{result} = {_call(op, rule, source, repr(need))}")
+            lines += [(f"{argument}[{i}]", f"{result}[{i}]") for i, wanted in enumerate(need) if wanted]
+        else:
+            source.use(*rule.keeps)
+            lines.append((argument, _call(op, rule, source, repr(need))))
+    return lines
+
+
+def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tuple[str, str]]:
+    wanted = _wanted(op, needs)
+    kept = set(rule.keeps)
+    if rule.keep:
+        kept = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
+    source.use(*(n for n in rule.keeps if n in kept))
+    result = source.name(None)
+    source.head.append(f"{result} = {_call(op, rule, source, repr(needs), kept)}")
+    lines = []
+    for i, (argument, need) in enumerate(zip(op.arrays, needs, strict=True)):
+        if isinstance(need, tuple):
+            lines += [(f"{argument}[{j}]", f"{result}[{i}][{j}]") for j, n in enumerate(need) if n]
+        elif need:
+            lines.append((argument, f"{result}[{i}]"))
+    return lines
+
+
+def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
+    cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
+    if rule.materialize:
+        cotangents = {n: source.cotangent(text, f"{n[2:]}_info") for n, text in cotangents.items() if n in rule.takes}
+        if op.outputs is None and "g" in rule.takes:
+            cotangents["g"] = source.cotangent("g", "ans_info")
+    arguments = [cotangents.get(n) or (needs if n == "needs" else n if n in ("xp", "g") or kept is None or n in kept else "None")
+                 for n in rule.takes]
+    return f"{source.name(rule.fn)}({', '.join(arguments)})"
+
+
+def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
+    if not callable(rule.fn):
+        value = rule.fn.conjugate()
+        return "g" if value == 1 else "-g" if value == -1 else "xp.zeros_like(g)" if value == 0 else f"g * {source.name(value)}"
+    source.use(*rule.keeps)
+    function = source.name(rule.fn)
+    if "g" not in rule.takes:
+        call = f"{function}({', '.join(rule.takes)})"
+        return f"g * xp.conj({call})" if complex_ else f"g * {call}"
+    if not complex_:
+        return f"{function}({', '.join(rule.takes)})"
+    return f"xp.conj({function}({', '.join('xp.conj(g)' if n == 'g' else n for n in rule.takes)}))"
+
+
+def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
+    name, bracket, index = argument.partition("[")
+    source.use(f"{name}_shape", f"{name}_dtype")
+    return f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index})"
+
+
+def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:
+    """Return a rule that raises, saying how to register the one that is missing."""
+
+    def raise_missing(*_: Any) -> NoReturn:
+        kind = op.kind if op.kind not in ("nondifferentiable", "composite") else "define"
+        raise MissingRuleError(
+            f"the operation {op.name!r} has no derivative rule for its argument {argument!r}. Declare it with one, as in multigrad.registry.{kind}"
+            f"({signature_text(op)!r}, {argument}=rule, override=True), or detach the argument.")
+
+    return raise_missing
