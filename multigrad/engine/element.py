@@ -168,7 +168,9 @@ _new = object.__new__
 
 
 def truth_of(elem: Element) -> Element:
-    """The Element of booleans at the level of `elem`."""
+    """The Element of booleans at the level of `elem`, remembered there unless it is `elem` itself."""
+    if elem.bool:
+        return elem
     if elem.truth is None:
         host = elem.host
         elem.truth = host.element(host.xp.asarray([True]).dtype).at(elem.run, elem.level, elem.layered)

@@ -140,7 +140,7 @@ def _plain_lines(name: str) -> Iterator[str]:
 @per_operation
 def _of_tensors(op: Op) -> Ending | None:
     """Write the ending that records: operands apart, the call one layer further in, a Tensor, a node."""
-    if op.kind == "composite" or (op.view and not callable(op.view)):
+    if op.kind == "composite":
         return None
     single = op.outputs == ()
     scope = {
@@ -182,7 +182,7 @@ def _tensor_lines(op: Op, single: bool) -> Iterator[str]:
     yield f"    _fn = _inner if _deep else _host.xp.{op.name}"
     yield f"    _y = {_call_text(op, {n: v[0] for n, v in locals_.items()})}"
     generally = f"return _record(_op, {inner}, {nodes}, {cells}, _y, _top, {values})"
-    if not single:
+    if not single or (op.view and not callable(op.view)):
         yield f"    {generally}"
         return
     if op.view:
