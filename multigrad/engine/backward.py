@@ -16,7 +16,7 @@ from .computed import Computed
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import OFF, Layer, Switch, mode, outside, running, settle, state, undo
+from .level import OFF, Layer, Switch, come_back, go_outside, mode, running, settle, state, undo
 from .reach import reach, survey
 from .tensor import Tensor, element_of, strip, wrap, wrap_at
 
@@ -343,40 +343,47 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
     rule = node.rule
-    if not p.create and not _any_layer(g) and (p.raw or not _any_layer(saved)):
-        return rule.vjp(node.host.xp, g, *saved)
-    lifted = [_lift(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
-    if isinstance(node, MultiNode):
-        g = tuple(None if x is None else _constant(x) for x in g)
+    if p.create:
+        lifted = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
+    elif isinstance(g, Layer) or (type(g) is tuple and _any_layer(g)) or (not p.raw and _any_layer(saved)):
+        lifted = [value if source is None or isinstance(value, Layer) else _constant(value) for value, source in zip(saved, rule.sources)]
     else:
+        return rule.vjp(rule.host.xp, g, *saved)
+    if not isinstance(g, Layer):
         g = _constant(g)
-    with outside():  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
-        found = rule.vjp(node.host.bound, g, *lifted)
+    token = go_outside(None)  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
+    try:
+        found = rule.vjp(rule.host.bound, g, *lifted)
+    finally:
+        come_back(token)
     if p.create:
         return found
-    return strip(found) if rule.single else tuple(strip(x) for x in found)
+    if rule.single:
+        return strip(found) if isinstance(found, Tensor) else found
+    return tuple([strip(x) if isinstance(x, Tensor) else x for x in found])
 
 
-def _any_layer(values: Any) -> bool:
-    return any(map(_any_layer, values)) if isinstance(values, (tuple, list)) else isinstance(values, Layer)
+def _any_layer(values: tuple[Any, ...]) -> bool:
+    return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
 
 
 def _constant(x: Any) -> Any:
-    return x if isinstance(x, Layer) else wrap(x)
+    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
+    if isinstance(x, tuple):
+        return tuple([_constant(y) for y in x])
+    return wrap(x) if not isinstance(x, Layer) and hasattr(x, "dtype") else x
 
 
-def _lift(node: Node, value: Any, source: Any, p: Pass) -> Any:
-    """A saved value as a layer; under create_graph an argument comes back on the edge it came from, an output on its node."""
+def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
+    """A saved value under create_graph: an argument comes back on the edge it came from, an output on its node."""
     if source is None:
         return value
     if isinstance(value, tuple) and source and isinstance(source[0], tuple):
-        return tuple(_lift(node, v, s, p) for v, s in zip(value, source, strict=True))
+        return tuple(_recorded(node, v, s, p) for v, s in zip(value, source, strict=True))
     if isinstance(value, tuple):  # all outputs of a node with several
-        return tuple(_lift(node, v, ("out", i), p) for i, v in enumerate(value))
+        return tuple(_recorded(node, v, ("out", i), p) for i, v in enumerate(value))
     if not hasattr(value, "dtype"):
         return value
-    if not p.create:
-        return _constant(value)
     t = wrap_at(p.like, value)
     kind, number = source
     if kind == "out":

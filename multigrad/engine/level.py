@@ -326,3 +326,7 @@ class outside:
 
     def __exit__(self, *_: object) -> None:
         _running.reset(self._token)
+
+
+go_outside, come_back = _running.set, _running.reset
+"""The same in straight code: `token = go_outside(None)`, and in a `finally` `come_back(token)`."""

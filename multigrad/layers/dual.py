@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine import rules
+from ..engine import rules, ways
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
@@ -22,6 +22,7 @@ from ..engine.level import Layer, Run, innermost, outside
 from ..engine.tensor import Tensor, element_of, stopped, strip, wrap
 from ..errors import GradientError
 from ..registry import Op
+from . import tangents
 from .immutable import Immutable, tie
 
 
@@ -80,17 +81,7 @@ class Dual(Immutable):
             return general(op, tuple(_without(v, top) for v in values))
         inner, tangents = _taken_apart(op, values, top)
         ans, inner, host = carried_out(op, inner, top)
-        several = op.outputs != ()
-        outs: Sequence[Any] = tuple(ans) if several else (ans,)
-        moved: Sequence[Any] = (None,) * len(outs)
-        if op.kind != "nondifferentiable" and any(map(_moves, tangents)):
-            if not all(map(is_array, outs)):
-                raise TypeError(f"{op.name}: the result is none of the arrays of the backend {host.name!r}, so the tangent would be lost")
-            if any(element_of(x).floating for x in outs):
-                moved = pushed(op, host, inner, tangents, outs)
-        found = [Dual._make(x, t, top._run, top._level) if is_array(x) else x for x, t in zip(outs, moved, strict=True)]
-        tie(op, values, found, top, several)
-        return named(op, same_structure(ans, found)) if several else found[0]
+        return _finish(op, host, inner, tangents, ans, top, values)
 
     def detach(self) -> Any:
         return super().detach() if not self._run.finished else self._left().detach()
@@ -186,6 +177,21 @@ def _without(x: Any, top: Any) -> Any:
     return x._array if type(x) is Dual and x._level == top._level else x
 
 
+def _finish(op: Op, host: Host, inner: Sequence[Any], tangents: Sequence[Any], ans: Any, top: Any, values: Sequence[Any]) -> Any:
+    """Wrap what an operation returned in Duals of the level of `top`, with its tangents."""
+    several = op.outputs != ()
+    outs: Sequence[Any] = tuple(ans) if several else (ans,)
+    moved: Sequence[Any] = (None,) * len(outs)
+    if op.kind != "nondifferentiable" and any(map(_moves, tangents)):
+        if not all(map(is_array, outs)):
+            raise TypeError(f"{op.name}: the result is none of the arrays of the backend {host.name!r}, so the tangent would be lost")
+        if any(element_of(x).floating for x in outs):
+            moved = pushed(op, host, inner, tangents, outs)
+    found = [Dual._make(x, t, top._run, top._level) if is_array(x) else x for x, t in zip(outs, moved, strict=True)]
+    tie(op, values, found, top, several)
+    return named(op, same_structure(ans, found)) if several else found[0]
+
+
 def _moves(t: Any) -> bool:
     return any(map(_moves, t)) if type(t) is tuple else t is not None
 
@@ -229,6 +235,9 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
     if t.dtype != x.dtype:
         t = xp.astype(xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype)
     return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
+
+
+ways.makers[Dual] = tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=_lifted)
 
 
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
