@@ -76,6 +76,17 @@ def _collect(tree: Any, into: list[Any]) -> None:
             _collect(child, into)
 
 
+def has_layer(tree: Any) -> bool:
+    """Whether a leaf is a layer."""
+    kind = _kinds[type(tree)]
+    if kind is None:
+        return isinstance(tree, Layer)
+    for child in tree if kind.family is tuple else kind.flatten(tree)[0]:
+        if isinstance(child, Layer) or (_kinds[type(child)] is not None and has_layer(child)):
+            return True
+    return False
+
+
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same structure with `function` applied to each leaf."""
     kind = _kinds[type(tree)]
