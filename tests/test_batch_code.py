@@ -304,6 +304,12 @@ class TestEndings:
             else:
                 assert self.run(lambda x: mg.t.f(x, 1.0), np.ones((2, 3, 3))).shape == (2, 3, 3)
 
+    def test_an_axis_that_is_not_declared(self, operations):
+        linear("t.f(x, /)", forward=lambda xp, x: x, x=lambda xp, g: g, batching="axis")
+        for _ in range(2):
+            with pytest.raises(KeyError, match="axes"):
+                self.run(mg.t.f)
+
     def test_what_is_wrong(self):
         other = mg.asarray([1.0, 2.0, 3.0], backend="strict")
         leaked: list[Any] = []

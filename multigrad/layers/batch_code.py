@@ -15,7 +15,6 @@ from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS, Host, named_dtype
 from ..engine.level import Layer, outside
-from ..engine.rules import positions
 from ..engine.tensor import strip, wrap
 from ..registry import Op, behind_batch, per_operation
 
@@ -30,11 +29,10 @@ def ending_of(op: Op, cls: Any) -> ways.Ending | None:
     if lines is None:
         return None
     scope = {
-        "_Batched": cls, "_new": object.__new__, "_op": op, "_kinds": element.by_type,
-        "_known": ways.makers, "_declined": ways.declined, "_scalars": SCALARS, "_named_dtype": named_dtype, "_behind": behind_batch,
-        "_raised": raised, "_leading": leading, "_lifted": lifted, "_outside": outside, "_further_in": _further_in, "_strip": strip,
-        "_stripped": _stripped, "_made": cls._made,
-        "_inner": ways.inner_function(op), **_BUILTINS, "_rule": getattr(op.batching, "fn", None), "_view": op.view,
+        "_Batched": cls, "_new": object.__new__, "_op": op, "_kinds": element.by_type, "_known": ways.makers, "_declined": ways.declined,
+        "_scalars": SCALARS, "_named_dtype": named_dtype, "_behind": behind_batch, "_raised": raised, "_leading": leading, "_lifted": lifted,
+        "_outside": outside, "_further_in": _further_in, "_strip": strip, "_stripped": _stripped, "_made": cls._made,
+        "_inner": ways.inner_function(op), "_rule": getattr(op.batching, "fn", None), "_view": op.view, **_BUILTINS,
     }
     generated.run("\n".join(lines), f"multigrad batches in {op.name}", scope)
     found: ways.Ending = scope["ending"]
@@ -44,9 +42,9 @@ def ending_of(op: Op, cls: Any) -> ways.Ending | None:
 def _lines(op: Op) -> Iterator[str] | None:
     """The text of the ending, None where the general path is as good."""
     if op.batching == "elementwise":
-        return _elementwise(op) if "arrays" not in op.roles.values() else None
+        return _elementwise(op) if "arrays" not in op.roles.values() and "key" not in op.roles else None
     if op.batching == "axis" or op.batching == "leading":
-        return _along(op) if _is_alone(op) else None
+        return _along(op) if _is_alone(op) and (op.batching == "leading" or "axis" in op.roles or "axes" in op.roles) else None
     return None if op.batching is None or op.batching == "form" else _by_rule(op)
 
 
@@ -159,7 +157,7 @@ def _along(op: Op) -> Iterator[str]:
     yield from _alone(op)
     yield "    _m = _a0.ndim - 1"
     if op.batching == "axis":
-        axis = "axis" if "axis" in positions(op) else "axes"
+        axis = "axis" if "axis" in op.roles else "axes"
         local[axis] = "_x"
         yield f"    if _type({axis}) is _int and -_m <= {axis} < _m:"
         yield f"        _x = {axis} % _m + 1"
