@@ -119,10 +119,13 @@ def run_raw(op: Op, values: Sequence[Any], host: Host | None = None) -> Any:
             kinds = ", ".join(sorted({type(v).__name__ for v in given}))
             raise TypeError(f"{op.name}: none of the arguments is an array of a known library ({kinds}). Wrap lists and scalars with "
                             "multigrad.asarray; `python -m multigrad backends` lists the known libraries.")
+    return caller(op)(raw_function(host, op.name), *with_dtype(op, values, host))
+
+
+def with_dtype(op: Op, values: Sequence[Any], host: Host) -> Sequence[Any]:
+    """The values of all parameters with the library's dtype in the place of its name."""
     i = positions(op).get("dtype")
-    if i is not None and type(values[i]) is str:
-        values = [*values[:i], named_dtype(host, values[i]), *values[i + 1:]]
-    return caller(op)(raw_function(host, op.name), *values)
+    return values if i is None or type(values[i]) is not str else [*values[:i], named_dtype(host, values[i]), *values[i + 1:]]
 
 
 def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None) -> Any:
@@ -185,6 +188,7 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
             return general(op, tuple(inner)), inner, host
     host = common_host(op.name, _candidates(op, inner)) or host
     inner = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), inner, strict=True)]
+    inner = with_dtype(op, inner, host)
     return run_raw(op, inner, host), inner, host
 
 
