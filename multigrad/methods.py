@@ -142,9 +142,11 @@ def _fast_getitem(self: Tensor, key: Any) -> Any:
 
 def _key(key: Any, host: Host) -> Any:
     """Lists in a key are integer arrays or masks, as in NumPy; integers of any kind are Python's."""
+    kind = type(key)
+    if kind in host.backend.array_types or (kind is Tensor and key._elem.host is host):
+        return key
     if isinstance(key, list):
         return convert.asarray(key, backend=host.name)
-    kind = type(key)
     if kind is not bool and issubclass(kind, Integral):
         return index(key)
     if isinstance(key, tuple):

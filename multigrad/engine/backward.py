@@ -143,7 +143,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(rule.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
+            found = rule.vjp(rule.xp, g, *saved) if direct else _lifted(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
@@ -157,6 +157,14 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 node = None
                 continue
             node, g = parents, found
+        elif needed is None and len(parents) == 2 and (parent := parents[0]) is not (other := parents[1]) \
+                and (gradient := found[0]) is not None and (g := found[1]) is not None:
+            if parent.seq > other.seq:  # of two parents the younger one, which may be the next to run
+                deliver(other, g)
+                node, g = parent, gradient
+            else:
+                deliver(parent, gradient)
+                node = other
         else:
             node = None  # the youngest parent, which may be the next to run
             for parent, gradient in zip(parents, found):  # one each, by construction

@@ -32,7 +32,7 @@ class Pullback:
     the rule of nodes. `make` returns the vjp, when it is first asked for: many a pattern is never met.
     """
 
-    __slots__ = ("host", "make", "needs", "op", "plan", "saves", "single", "sources", "vjp")
+    __slots__ = ("host", "make", "needs", "op", "plan", "saves", "single", "sources", "vjp", "xp")
     vjp: Callable[..., Any]
 
     def __init__(self, op: Op, needs: Needs, make: Callable[[], Callable[..., Any]], plan: tuple[str, ...], single: bool, sources: tuple[Any, ...],
@@ -45,6 +45,7 @@ class Pullback:
         self.saves = any(s is not None for s in sources)
         self.sources = sources
         self.host = host
+        self.xp = None if host is None else host.xp
 
     def __getattr__(self, name: str) -> Any:
         if name != "vjp":

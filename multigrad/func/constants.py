@@ -23,7 +23,7 @@ class Constants:
     """
 
     def __init__(self, transformed: Iterable[Any]) -> None:
-        self._hosts: set[Host] = {element_of(x).host for x in transformed}
+        self._hosts: set[Host] = {x._elem.host if isinstance(x, Layer) else element_of(x).host for x in transformed}
         self._made: dict[int, Tensor] = {}
 
     def of(self, argument: Any) -> Any:

@@ -73,26 +73,21 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
-        raw = not any(isinstance(x, Layer) for x in tree.leaves([args, kwargs]))
+        raw = not tree.has_layer(args) and (not kwargs or not tree.has_layer(kwargs))
         run = Run("grad")
-        inputs = [tree.replaced(lambda x: _input(x, run, "grad"), a) if i in chosen else a for i, a in enumerate(args)]
-        flat = list(tree.leaves([inputs[i] for i in chosen]))  # now: the function may do with its containers as it likes
+        by_position = {i: tree.replaced(lambda x: _input(x, run, "grad"), args[i]) for i in chosen}
+        flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
         constants = Constants(flat)
-        inputs = [a if i in chosen else constants.of(a) for i, a in enumerate(inputs)]
+        inputs = [by_position[i] if i in by_position else constants.of(a) for i, a in enumerate(args)]
         output, aux = run.call(_call, function, inputs, constants.of(kwargs), has_aux, "grad", run)
-        if not is_array(output) and type(output) not in SCALARS:
-            raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
-                            "Return (value, aux) and pass has_aux=True to return more.")
-        if is_array(output) and not element_of(output).floating:
-            raise TypeError(f"grad: the function must return one real scalar, but its result has dtype {element_of(output).dtype}")
-        value = seed(output) if isinstance(output, Tensor) and output._elem.run is not None else None
+        _check_value(output)
+        value = seed(output, shared=True) if isinstance(output, Tensor) and output._elem.run is not None else None
         if value is None and prod(getattr(output, "shape", ())) != 1:
             raise GradientError(NOT_SCALAR)
-        wanted = [args[i] for i in chosen]
         seeds = [value if _own(output, run) else None]
         found = _differentiate([output], seeds, flat, run, keep=False)
         del seeds, value
-        grads = tuple(tree.replaced(lambda x: _derivative(found, x, raw), w) for w in wanted)
+        grads = tuple([tree.replaced(lambda x: _derivative(found, x, raw), args[i]) for i in chosen])
         primal = _result(_inner(output, run), raw)
         return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
 
@@ -109,6 +104,21 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
         return (found, value[1]) if has_aux else found
 
     return gradient
+
+
+def _check_value(output: Any) -> None:
+    """Raise where the output of a function is none that has a gradient."""
+    if isinstance(output, Layer):
+        elem = output._elem
+    elif is_array(output):
+        elem = element_of(output)
+    elif type(output) in SCALARS:
+        return
+    else:
+        raise TypeError(f"grad: the function must return one real scalar, but it returned {type(output).__name__}. "
+                        "Return (value, aux) and pass has_aux=True to return more.")
+    if not elem.floating:
+        raise TypeError(f"grad: the function must return one real scalar, but its result has dtype {elem.dtype}")
 
 
 def check_function(function: Any, name: str) -> None:
@@ -158,6 +168,9 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
         output, aux = output
+    if type(output) is Tensor and aux is None:
+        output._check()
+        return _peeled(output, run), None
     for t in tree.leaves([output, aux]):
         if isinstance(t, Layer):
             t._check()

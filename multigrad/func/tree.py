@@ -76,6 +76,17 @@ def _collect(tree: Any, into: list[Any]) -> None:
             _collect(child, into)
 
 
+def has_layer(tree: Any) -> bool:
+    """Whether a leaf is a layer."""
+    kind = _kinds[type(tree)]
+    if kind is None:
+        return isinstance(tree, Layer)
+    for child in tree if kind.family is tuple else kind.flatten(tree)[0]:
+        if isinstance(child, Layer) or (_kinds[type(child)] is not None and has_layer(child)):
+            return True
+    return False
+
+
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same structure with `function` applied to each leaf."""
     kind = _kinds[type(tree)]
@@ -83,6 +94,15 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
         return function(tree)
     children, aux = kind.flatten(tree)
     return kind.unflatten(aux, [function(child) if _kinds[type(child)] is None else replaced(function, child) for child in children])
+
+
+def filled(tree: Any, given: Iterator[Any]) -> Any:
+    """The same structure with the next of `given` in the place of each leaf."""
+    kind = _kinds[type(tree)]
+    if kind is None:
+        return next(given)
+    children, aux = kind.flatten(tree)
+    return kind.unflatten(aux, [next(given) if _kinds[type(child)] is None else filled(child, given) for child in children])
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -159,8 +179,21 @@ def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
     Raises ValueError where the prefix is no beginning of the tree.
     """
     found: list[Any] = []
-    _prefix(flattened(tree)[1], prefix, (), found)
+    if not _begins(tree, prefix, found):
+        found.clear()
+        _prefix(flattened(tree)[1], prefix, (), found)
     return iter(found)
+
+
+def _begins(tree: Any, prefix: Any, into: list[Any]) -> bool:
+    """`_prefix` for lists and tuples, without the structure of `tree`. False where there is anything else, or anything wrong."""
+    kind = _kinds[type(tree)]
+    if prefix is None or _kinds[type(prefix)] is None:
+        into.extend([prefix] * (1 if kind is None else len(list(leaves(tree)))))
+        return True
+    if kind is None or kind.family is not tuple or not isinstance(prefix, (list, tuple)) or len(prefix) != len(tree):
+        return False
+    return all(_begins(child, below, into) for child, below in zip(tree, prefix, strict=True))
 
 
 def _prefix(structure: Structure, prefix: Any, path: Path, into: list[Any]) -> None:

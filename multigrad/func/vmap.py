@@ -45,7 +45,7 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves = list(tree.leaves(args))
         axes = _spread(args, in_axes, "in_axes")
-        raw = not any(isinstance(x, Layer) for x in (*leaves, *tree.leaves(kwargs)))
+        raw = not any(isinstance(x, Layer) for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves))
         inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
         size = _size(inner, axes)
         if chunk_size is None or size <= chunk_size:
@@ -83,7 +83,7 @@ def _front(x: Any, axis: int) -> Any:
     if not -ndim <= axis < ndim:
         raise ValueError(f"vmap: in_axes has {axis} for an array of shape {tuple(x.shape)}, which has no such axis")
     x = x._frozen() if isinstance(x, Layer) else x
-    return _moved(x, axis % ndim, 0)
+    return x if axis == 0 else _moved(x, axis % ndim, 0)
 
 
 def _moved(x: Any, source: int, destination: int) -> Any:
@@ -97,7 +97,7 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
     sizes = [x.shape[0] for x, a in zip(inner, axes, strict=True) if a is not None]
     if not sizes:
         raise ValueError("vmap: there is nothing to map over: in_axes is None for all arguments, or there are none")
-    if len(set(sizes)) > 1:
+    if sizes.count(sizes[0]) != len(sizes):
         raise ValueError(f"vmap: the arguments have different numbers of examples along their in_axes: {', '.join(map(str, sizes))}")
     found: int = sizes[0]
     return found
@@ -107,18 +107,20 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
          out_axes: Any, raw: bool, randomness: str) -> Any:
     run = Run("vmap")
     run.randomness = randomness
-    constants = Constants(x for x, a in zip(inner, axes, strict=True) if a is not None)
-    given = iter([constants.of(x) if a is None else Batched._make(x, run, run.own_level) for x, a in zip(inner, axes, strict=True)])
-    kwargs = constants.of(kwargs)
+    level = run.own_level
+    given: list[Any] = [None if a is None else Batched._make(x, run, level) for x, a in zip(inner, axes, strict=True)]
+    if kwargs or None in axes:
+        constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
+        given = [constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)]
+        kwargs = constants.of(kwargs)
 
     def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
-        output = function(*tree.replaced(lambda _: next(given), args), **kwargs)
-        where = iter(_spread(output, out_axes, "out_axes"))
+        output = function(*tree.filled(args, iter(given)), **kwargs)
+        where = _spread(output, out_axes, "out_axes")
         return output, [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
 
     output, found = run.call(called)
-    results = iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found])
-    return tree.replaced(lambda _: next(results), output)
+    return tree.filled(output, iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found]))
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
@@ -148,7 +150,7 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise ValueError(f"vmap: out_axes has {axis} for a result of {ndim} axes, that of the examples included")
-    return _moved(x, 0, axis % ndim)
+    return x if axis == 0 else _moved(x, 0, axis % ndim)
 
 
 def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
@@ -159,5 +161,4 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
         host = element_of(chunks[0]).host
         xp = host.bound if any(isinstance(x, Layer) for x in chunks) else host.xp
         joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
-    results = iter([_result(x, raw) for x in joined])
-    return tree.replaced(lambda _: next(results), parts[0])
+    return tree.filled(parts[0], iter([_result(x, raw) for x in joined]))

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
+from ..engine import ways
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
@@ -21,9 +22,10 @@ from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_comp
 from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, stopped, strip, wrap
+from ..engine.tensor import element_of, stopped, strip
 from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch, per_operation
+from .batch_code import ending_of, leading, lifted, namespace, raised
 from .immutable import Immutable, tie
 
 
@@ -82,6 +84,11 @@ class Batched(Immutable):
             return _by_form(op, values, top)
         else:
             ans = _one_by_one(op, values, top) if batching is None else _by_rule(op, values, top)
+        return Batched._made(op, values, ans, top)
+
+    @staticmethod
+    def _made(op: Op, values: Sequence[Any], ans: Any, top: Any) -> Any:
+        """What an operation returns whose results for all examples are `ans`."""
         if op.outputs == ():
             if not is_array(ans):
                 return ans
@@ -138,14 +145,12 @@ class Batched(Immutable):
         return f"Batched({self._array!r}, shape={self.shape})"
 
 
-def _namespace(x: Any, host: Host) -> Any:
-    """The namespace that computes with `x`."""
-    return host.bound if isinstance(x, Layer) else host.xp
+ways.makers[Batched] = lambda op: ending_of(op, Batched)
 
 
 def repeated(x: Any, size: int) -> Any:
     """A batch of `size` examples that are all `x`."""
-    xp = _namespace(x, element_of(x).host)
+    xp = namespace(x, element_of(x).host)
     return xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
 
 
@@ -204,10 +209,7 @@ def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
         if n > ndim:
             ndim = n
     for i in own:
-        x = inner[i]
-        missing = ndim + 1 - len(x.shape)
-        if missing:
-            inner[i] = _namespace(x, host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
+        inner[i] = raised(inner[i], host, ndim)
     return run_raw(op, inner, host) if simple else carried_out(op, inner, top)[0]
 
 
@@ -225,15 +227,10 @@ def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
 
 def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run the standard-only form of an operation on the batches themselves."""
-    lifted = [tuple(map(_lifted, v)) if role == "arrays" else v if role == "plain" else _lifted(v)
+    layers = [tuple(map(lifted, v)) if role == "arrays" else v if role == "plain" else lifted(v)
               for role, v in zip(op.roles.values(), values, strict=True)]
     with outside():
-        return named(op, resolve_composite(op)(top._elem.host.bound, *lifted))
-
-
-def _lifted(x: Any) -> Any:
-    """A raw array as a constant, so that a rule sees layers only."""
-    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
+        return named(op, resolve_composite(op)(top._elem.host.bound, *layers))
 
 
 def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
@@ -260,20 +257,17 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
         common_host(op.name, candidates(op, inner))  # raises where there are two
     xp = host.bound if layered else host.xp
 
-    def leading(x: Any, own: bool) -> Any:
-        if own or x is None or type(x) in SCALARS:
-            return _lifted(x) if layered else x
-        x = _lifted(x) if layered else plain_scalars(x, host)
-        return x if type(x) in SCALARS else xp.expand_dims(x, axis=0)
+    def given_as(x: Any, own: bool) -> Any:
+        return leading(xp, x if own or layered or x is None else plain_scalars(x, host), own, layered)
 
     given: dict[str, Any] = {"xp": xp, "size": top._array.shape[0], "batched": batched}
     for (name, role), value in zip(op.roles.items(), inner, strict=True):
         if role == "array":
-            given[name] = leading(value, batched[name])
+            given[name] = given_as(value, batched[name])
         elif role == "arrays":
-            given[name] = tuple(map(leading, value, batched[name]))
+            given[name] = tuple(map(given_as, value, batched[name]))
         elif layered:
-            given[name] = tuple(map(_lifted, value)) if type(value) is tuple else _lifted(value)
+            given[name] = tuple(map(lifted, value)) if type(value) is tuple else lifted(value)
         else:
             given[name] = value
     rule = op.batching
@@ -303,7 +297,7 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
         return x._array[i, ...] if _is_own(x, top) else x
 
     parts = [carried_out(op, [example(v, i) for v in values], top)[0] for i in range(n)]
-    xp = _namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.host)
+    xp = namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.host)
     if op.outputs == ():
         return xp.stack(parts)
     return same_structure(parts[0], [xp.stack(list(outs)) for outs in zip(*parts, strict=True)])

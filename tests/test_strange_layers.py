@@ -1,0 +1,140 @@
+"""A layer that multigrad does not know goes through every operation, and with every transformation, by its own `_apply`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import func
+from multigrad.engine.dispatch import carried_out, is_array
+from multigrad.engine.level import Layer, Run
+from multigrad.engine.tensor import stopped
+from multigrad.layers.immutable import Immutable
+
+
+class Logged(Immutable):
+    """An array that notes the names of the operations on it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, x, run):
+        return cls._around(x, run, run.own_level)
+
+    def _take(self, value):
+        self._put(value._array)
+
+    def _constant(self, x):
+        return Logged.of(x, self._run)
+
+    def _copied(self, stop=False):
+        return Logged.of(stopped(self._array) if stop else self._array, self._run)
+
+    def _mapped(self, function):
+        return Logged.of(function(self._array), self._run)
+
+    @staticmethod
+    def _apply(op, values, top):
+        log.append(op.name)
+
+        def inner(x):
+            if isinstance(x, (tuple, list)):
+                return tuple(map(inner, x))
+            return x._array if isinstance(x, Logged) and x._run is top._run else x
+
+        found, _, _ = carried_out(op, [inner(v) for v in values], top)
+        outs = found if isinstance(found, (tuple, list)) else (found,)
+        wrapped = tuple(Logged.of(x, top._run) if is_array(x) else x for x in outs)
+        return wrapped if op.outputs != () else wrapped[0]
+
+
+log: list[str] = []
+
+
+def logged(function, *args):
+    """The value of the function, called on layers of this class, and the operations that it ran."""
+    log.clear()
+    run = Run("logged")
+    found = run.call(lambda: function(*(Logged.of(x, run) if is_array(x) else x for x in args)))
+    while isinstance(found, Logged):
+        found = found._array
+    return found, list(log)
+
+
+def program(x, w):
+    y = x * w + 1.5 - w * 2
+    y = mg.sin(y) @ mg.stack([x, w])[:, 0] if x.ndim == 2 else mg.sin(y) * mg.concat([x[1:], x[:1]])
+    return mg.sum(mg.where(y > 0, y, 0.1 * y) ** 2)
+
+
+X, W = np.array([0.4, -1.3, 2.0]), np.array([1.1, 0.7, -0.2])
+OPERATIONS = ["multiply", "add", "multiply", "subtract", "sin", "getitem", "getitem", "concat", "multiply", "greater", "multiply", "where", "pow",
+              "sum"]
+
+
+def values(x):
+    while isinstance(x, Layer):
+        x = x._array
+    return np.asarray(x)
+
+
+class TestAStranger:
+    def test_sees_every_operation_once(self):
+        found, seen = logged(program, X, W)
+        np.testing.assert_allclose(values(found), values(program(mg.asarray(X), mg.asarray(W))))
+        assert seen == OPERATIONS
+
+    @pytest.mark.parametrize("beside", ["raw", "Tensor", "float64"])
+    def test_beside_other_operands(self, beside):
+        w = {"raw": W, "Tensor": mg.asarray(W), "float64": np.float64(0.7)}[beside]
+        for function in (lambda x: x * w, lambda x: w * x, lambda x: mg.where(x > 0, x, w), lambda x: mg.clip(x, -1.0, w)):
+            found, seen = logged(function, X)
+            np.testing.assert_allclose(values(found), values(function(mg.asarray(X))))
+            assert seen
+
+    def test_is_called_again_for_each_use(self):
+        for _ in range(3):  # whatever was learnt on the way
+            assert logged(program, X, W)[1] == OPERATIONS
+
+    def test_as_the_value_of_tensors(self):
+        def gradient(x, w):
+            return func.grad(program)(x, w)
+
+        found, seen = logged(gradient, X, W)
+        np.testing.assert_allclose(values(found), func.grad(program)(X, W))
+        assert {"multiply", "cos", "sum"} <= set(seen)
+
+    def test_around_a_leaf(self):
+        x = mg.asarray(X, requires_grad=True)
+        found, _ = logged(program, x, W)
+        (g,) = mg.autograd.grad(found, x)
+        np.testing.assert_allclose(values(g), func.grad(program)(X, W))
+
+    @pytest.mark.parametrize("transform", [
+        lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
+        lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
+        lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
+        lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
+        lambda f: lambda x, w: func.hessian(f)(x, w),
+        lambda f: lambda x, w: func.grad(func.checkpoint(f))(x, w),
+    ], ids=["jvp", "jvp of grad", "grad of grad", "vmap of grad", "hessian", "grad of checkpoint"])
+    def test_inside_of_transformations(self, transform):
+        function = transform(program)
+        expected = values(function(X, W))
+        for _ in range(2):
+            np.testing.assert_allclose(values(logged(function, X, W)[0]), expected)
+
+    @pytest.mark.parametrize("order", ["grad", "vmap", "jvp"])
+    def test_outside_of_transformations(self, order):
+        def inner(x):
+            return logged(program, x, W)[0]
+
+        if order == "grad":
+            np.testing.assert_allclose(func.grad(inner)(X), func.grad(program)(X, W))
+        elif order == "vmap":
+            rows = np.stack([X, W])
+            np.testing.assert_allclose(func.vmap(inner)(rows), [values(program(mg.asarray(r), W)) for r in rows])
+        else:
+            np.testing.assert_allclose(func.jvp(inner, (X,), (W,))[1], func.grad(program)(X, W) @ W)
+        assert log == OPERATIONS
