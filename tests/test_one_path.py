@@ -190,6 +190,9 @@ def cube():
     """An operation that a test may declare anew; it is gone afterwards."""
     registry.elementwise("test_cube(x, /)", x=lambda xp, x: 3 * x * x, forward=lambda xp, x: x * x * x, override="test_cube" in registry.OPS)
     yield lambda partial: registry.elementwise("test_cube(x, /)", x=partial, forward=lambda xp, x: x * x * x, override=True)
+    del registry.OPS["test_cube"]
+    registry.forget_remembered()
+    plans.forget()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -20,11 +20,17 @@ from multigrad.engine import plans, ways
 from multigrad.engine.level import Layer
 from multigrad.engine.tensor import element_of
 from multigrad.errors import GradientError, MissingRuleError, MixedBackendsError
+from multigrad.layers import tangents
 from multigrad.layers.dual import Dual
-from multigrad.layers.tangents import PATIENCE
 
 DTYPES = ("float64", "float32", "complex128", "int64", "bool")
 SHAPE = (2, 3)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Straight code from the first call on."""
+    monkeypatch.setattr(tangents, "PATIENCE", 0)
 
 
 @contextmanager
@@ -268,8 +274,7 @@ def written(x: Any) -> Any:
 @pytest.mark.parametrize("name", SERVED)
 def test_served(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     xp = mg.namespace("numpy")
-    for _ in range(PATIENCE + 1):
-        expected = [values(x) for x in flat(LEVELS[level](lambda x: SERVED[name](xp, x)))]
+    expected = [values(x) for x in flat(LEVELS[level](lambda x: SERVED[name](xp, x)))]
     general: list[str] = []
     apply = Dual._apply
     monkeypatch.setattr(Dual, "_apply", staticmethod(lambda op, given, top: general.append(op.name) or apply(op, given, top)))
@@ -375,6 +380,17 @@ def test_views_follow_writes() -> None:
     for found, like in ((now, expected(A * A)), (before, expected(A)), (moved, expected(2 * A)), (moved_before, expected(np.ones(2)))):
         for x, y in zip(found, like, strict=True):
             np.testing.assert_array_equal(values(x), y)
+
+
+def test_it_is_written_after_a_few_calls(monkeypatch: pytest.MonkeyPatch, operations: dict[str, registry.Op]) -> None:
+    monkeypatch.setattr(tangents, "PATIENCE", 2)
+    registry.elementwise("thrice(x, /)", x=3.0, forward=lambda xp, x: x * 3.0, doc="Thrice.")
+    general: list[str] = []
+    apply = Dual._apply
+    monkeypatch.setattr(Dual, "_apply", staticmethod(lambda op, given, top: general.append(op.name) or apply(op, given, top)))
+    for _ in range(5):
+        assert values(func.jvp(mg.namespace("numpy").thrice, (A,), (A,))[1]).tolist() == (3 * A).tolist()
+    assert general == ["thrice"] * 2
 
 
 def test_there_are_no_endings_where_the_general_path_is_as_good() -> None:

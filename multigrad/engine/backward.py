@@ -348,12 +348,12 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     elif isinstance(g, Layer) or (type(g) is tuple and _any_layer(g)) or (not p.raw and _any_layer(saved)):
         lifted = [value if source is None or isinstance(value, Layer) else _constant(value) for value, source in zip(saved, rule.sources)]
     else:
-        return rule.vjp(rule.host.xp, g, *saved)
+        return rule.vjp(node.host.xp, g, *saved)
     if not isinstance(g, Layer):
         g = _constant(g)
     token = go_outside(None)  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
     try:
-        found = rule.vjp(rule.host.bound, g, *lifted)
+        found = rule.vjp(node.host.bound, g, *lifted)
     finally:
         come_back(token)
     if p.create:

@@ -7,7 +7,7 @@ only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.gener
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from operator import is_
 from typing import Any
 
@@ -285,7 +285,7 @@ class _Text:
     def tangent(self) -> Lines:
         op, deep = self.op, self.deep
         pad = " " * 8
-        if op.jvp is not None and (deep or self.several):
+        if op.jvp is not None and self.several:
             values, tangents = _tuple(self.values.values()), _tuple(self.tangents.values())
             yield f"{pad}_t, = _pushed(_op, _host, {values}, {tangents}, (_y,))"
             return
@@ -347,8 +347,7 @@ class _Text:
             c = rule.fn
             yield f"{pad}_u = " + ("_g" if c == 1 else "-_g" if c == -1 else f"{namespace}.zeros_like(_g)" if c == 0 else f"_g * {self.name(c)}")
             return
-        taken = self.arrays_of(rule.takes)
-        for n in taken if self.several else ():  # a Python scalar, or None
+        for n in self.arrays_of(rule.takes) if self.several else ():  # a Python scalar, or None
             value = self.values[n]
             yield f"{pad}if type({value}) in _scalars:"
             yield f"{pad}    {value} = _constant(_host, {value}, _y)"
@@ -359,17 +358,13 @@ class _Text:
         if not self.deep:
             yield f"{pad}_u = {times}{self.call(rule, self.values, '_y', '_xp')}"
             return
-        lifted = self.values | {n: f"_l{self.values[n]}" for n in taken}
         inner = pad
         if times:  # values that are raw arrays: the partial derivative is computed of these
             yield f"{pad}if not _deep:"
             yield f"{pad}    _u = _g * {self.call(rule, self.values, '_y', '_xp')}"
             yield f"{pad}else:"
             inner += "    "
-        for n in taken:
-            yield f"{inner}{lifted[n]} = {self.values[n]} if isinstance({self.values[n]}, _Layer) else _lifted({self.values[n]})"
-        if self.takes_result(rule.takes):
-            yield f"{inner}_ly = _y if isinstance(_y, _Layer) else _lifted(_y)"
+        lifted = yield from self.lifted(rule, inner)
         yield f"{inner}_u = {times}{self.call(rule, lifted, '_ly', '_bound')}"
 
     def takes_result(self, names: tuple[str, ...]) -> bool:
@@ -465,13 +460,29 @@ class _Text:
         yield from self.conformed(pad)
 
     def written(self, pad: str) -> Lines:
-        """The rule for tangents of an operation of one raw array."""
+        """The rule for tangents of an operation of one array."""
         rule = self.op.jvp
         assert rule is not None
-        yield f"{pad}_g = {self.tangents[self.op.arrays[0]]}"
-        yield f"{pad}_t = {self.call(rule, self.values, '_y', '_xp')}"
+        t = self.tangents[self.op.arrays[0]]
+        if not self.deep:
+            yield f"{pad}_g = {t}"
+            yield f"{pad}_t = {self.call(rule, self.values, '_y', '_xp')}"
+        else:
+            yield f"{pad}_g = {t} if isinstance({t}, _Layer) else _lifted({t})"
+            lifted = yield from self.lifted(rule, pad)
+            yield f"{pad}_t = {self.call(rule, lifted, '_ly', '_bound')}"
         yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
-        yield f"{pad}    _t = _conform(_xp, _t, _y)"
+        yield f"{pad}    _t = _conform({'_bound' if self.deep else '_xp'}, _t, _y)"
+
+    def lifted(self, rule: Rule, pad: str) -> Generator[str, None, dict[str, str]]:
+        """Lift what a rule takes. Returns the names of the parameters then; the result is `_ly`."""
+        taken = self.arrays_of(rule.takes)
+        found = self.values | {n: f"_l{self.values[n]}" for n in taken}
+        for n in taken:
+            yield f"{pad}{found[n]} = {self.values[n]} if isinstance({self.values[n]}, _Layer) else _lifted({self.values[n]})"
+        if self.takes_result(rule.takes):
+            yield f"{pad}_ly = _y if isinstance(_y, _Layer) else _lifted(_y)"
+        return found
 
 
 def _tuple(names: Any) -> str:
