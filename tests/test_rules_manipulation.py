@@ -69,6 +69,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "roll": ("roll", reals(2, 3), 4),
     "roll axes": ("roll", complexes(2, 3), (1, -2), {"axis": (0, 1)}),
     "roll an axis": ("roll", reals(2, 3), -1, {"axis": -1}),
+    "roll by an integer of NumPy": ("roll", reals(2, 3), np.int64(2)),
     "squeeze": ("squeeze", reals(1, 3, 1), (0, -1)),
     "stack": ("stack", [reals(2, 3), reals(2, 3, seed=1)], {"axis": -1}),
     "stack scalars": ("stack", (reals(), reals(seed=1), reals(seed=2))),
