@@ -76,7 +76,8 @@ def _ending(way: Way, top: Layer) -> Ending:
 
 
 def _written(op: Op, way: Way) -> Callable[..., Any]:
-    scope = {"_kinds": element.by_type, "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending}
+    scope = {"_kinds": element.by_type, "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
+             "_scalars": SCALARS}
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
     found: Callable[..., Any] = scope["way"]
     return found
@@ -88,7 +89,7 @@ def _way_lines(op: Op) -> Iterator[str]:
     yield "    _l = -1"
     for name, role in op.roles.items():
         if role == "array":
-            yield from _seen(name, "    ")
+            yield from _seen(name, "    ", numbers=op.kind != "multilinear")  # of which the operator @ takes none
         elif role == "arrays":
             yield f"    for _x in {name} or ():"
             yield from _seen("_x", "        ")
@@ -102,14 +103,14 @@ def _way_lines(op: Op) -> Iterator[str]:
     yield f"    return _f(_top, {names})"
 
 
-def _seen(x: str, pad: str) -> Iterator[str]:
-    """Compare the level of an operand with the highest so far."""
+def _seen(x: str, pad: str, numbers: bool = True) -> Iterator[str]:
+    """Compare the level of an operand with the highest so far. `numbers`: it may be a Python scalar."""
     yield f"{pad}_k = type({x})"
     yield f"{pad}if _k in _known:"
     yield f"{pad}    if {x}._elem.level > _l:"
     yield f"{pad}        _top = {x}"
     yield f"{pad}        _l = {x}._elem.level"
-    yield f"{pad}elif _k not in _kinds:"
+    yield f"{pad}elif _k not in _kinds{'' if numbers else ' or _k in _scalars'}:"
     yield f"{pad}    return _declined"
 
 
@@ -165,9 +166,6 @@ def _tensor_lines(op: Op, single: bool) -> Iterator[str]:
         value, node, cell = locals_[name]
         optional = op.signature.parameters[name].default is None
         if role == "array":
-            if op.kind == "multilinear":  # of which the operator @ takes no numbers
-                yield f"    if type({name}) in _scalars:"
-                yield "        return _declined"
             yield from _operand(name, value, node, cell, optional, "    ")
         elif role == "arrays":
             yield from _operands(name, value, node, cell, optional)
