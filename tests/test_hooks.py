@@ -7,6 +7,8 @@ import pytest
 from conftest import values
 
 import multigrad as mg
+from multigrad import func
+from multigrad.autograd.function import Function
 
 
 def leaf(xp, data):
@@ -167,3 +169,109 @@ def test_leaf_hook_before_in_place_hook_after(xp):
     xp.sum(y).backward()
     assert order == [("after", 1.0), ("before", 3.0)]
     np.testing.assert_allclose(values(y.grad), [1.0])
+
+
+class TestHooksThatBringInAValueOfATransformation:
+    """A pass on raw arrays becomes one on layers where a hook returns one, wherever that is, and whether the pass is watched or not."""
+
+    @pytest.fixture(params=[False, True], ids=["", "watched"])
+    def watch(self, request):
+        t = mg.asarray(np.ones(1), requires_grad=True)
+        if request.param:
+            t.register_hook(lambda g: None)
+        return t
+
+    @staticmethod
+    def on_leaf(a, x):
+        a.register_hook(lambda g: g * x)
+        return a * a
+
+    @staticmethod
+    def on_tensor(a, x):
+        b = a * a
+        b.register_hook(lambda g: g * x)
+        return b
+
+    @staticmethod
+    def before_node(a, x):
+        b = a * a
+        b.grad_fn.register_prehook(lambda grads: (grads[0] * x,))
+        return b
+
+    @staticmethod
+    def after_node(a, x):
+        b = a * a
+        b.grad_fn.register_hook(lambda grads, _: tuple(g * x for g in grads))
+        return b
+
+    @pytest.mark.parametrize("where", ["on_leaf", "on_tensor", "before_node", "after_node"])
+    @pytest.mark.parametrize("how", ["backward", "grad", "inputs"])
+    def test_on_a_leaf_made_inside(self, xp, watch, where, how):
+        def f(x):
+            a = xp.asarray(np.array([1.0, 2.0, 3.0]), requires_grad=True)
+            loss = xp.sum(getattr(self, where)(a, x))
+            if how == "grad":
+                return xp.sum(mg.autograd.grad(loss, [a])[0] * x)
+            loss.backward(inputs=[a] if how == "inputs" else None)
+            xp.sum(a * 3).backward(inputs=[a])  # the hook of the leaf runs again
+            return xp.sum(a.grad * x)
+
+        again = 0 if how == "grad" else 6 * np.array([1.0, 2.0, 3.0]) if where == "on_leaf" else 3
+        expected = 4 * np.array([1.0, 4.0, 9.0]) + again
+        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(np.array([1.0, 2.0, 3.0])).array)), expected)
+
+    def test_of_an_operation_with_several_outputs(self, xp, watch):
+        w = leaf(xp, [[2.0, 1.0], [1.0, 3.0], [0.3, 0.2]])
+        outputs = xp.linalg.svd(w, full_matrices=False)
+        loss = sum(xp.sum(t**3) for t in outputs)
+
+        def f(x):
+            handles = [t.register_hook(lambda g: g * x) for t in outputs]
+            (g,) = mg.autograd.grad(loss, [w], retain_graph=True)
+            for handle in handles:
+                handle.remove()
+            return xp.sum(g * g)
+
+        (g,) = mg.autograd.grad(loss, [w], retain_graph=True)
+        np.testing.assert_allclose(values(func.grad(f)(xp.asarray(np.asarray(1.5)).array)), 3 * np.sum(values(g) ** 2))
+
+    @pytest.mark.parametrize("where", ["on_leaf", "on_tensor", "before_node", "after_node"])
+    def test_is_no_gradient_of_a_leaf_from_outside(self, xp, watch, where):
+        def f(x):
+            xp.sum(getattr(self, where)(w, x)).backward()
+            return xp.sum(x)
+
+        w = leaf(xp, [1.0, 2.0])
+        with pytest.raises(RuntimeError, match="accumulate a gradient that is a Tensor of a running transformation"):
+            func.grad(f)(xp.asarray(np.array([1.0, 2.0])).array)
+        assert w.grad is None
+
+
+@pytest.mark.parametrize("of", ["hook", "Function"])
+def test_the_implicit_gradient_may_be_written(of):
+    """It is the user's, who gets it first. A constant that others hold is for passes in which only rules see it."""
+    def doubled(g):
+        g *= 2
+
+    class Sum(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return mg.sum(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            doubled(g)
+            return mg.ones_like(ctx.saved_tensors[0]) * g
+
+    def f(x):
+        y = Sum.apply(x) if of == "Function" else mg.sum(x)
+        if of == "hook":
+            y.register_hook(doubled)
+        return y
+
+    x = mg.asarray(np.ones(3), requires_grad=True)
+    f(x).backward()
+    np.testing.assert_array_equal(x.grad.array, 2)
+    np.testing.assert_array_equal(func.grad(f)(np.ones(3)), 2)
+    np.testing.assert_array_equal(func.grad(mg.sum)(np.ones(3)), 1)

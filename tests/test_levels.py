@@ -229,3 +229,57 @@ def test_create_graph_equals_nested_transformation(xp):
     (g,) = mg.autograd.grad(f(t), t, create_graph=True)
     (h,) = mg.autograd.grad(xp.sum(g**2), t)
     np.testing.assert_allclose(values(h), values(nested), rtol=1e-12)
+
+
+class TestGradientsThatAreValuesOfATransformation:
+    """The `.grad` of a leaf inside may be an argument, or what operations saved, so that nothing is added to it in place."""
+
+    X = np.array([1.0, 2.0, 3.0])
+
+    @pytest.mark.parametrize("detached", [False, True])
+    def test_one_that_is_the_argument(self, xp, detached):
+        def f(x):
+            a = xp.asarray(self.X, requires_grad=True)
+            a.grad = x.detach() if detached else x
+            xp.sum(a * a).backward()
+            return xp.sum(x * x) + xp.sum(a.grad * 2)
+
+        x = raw(xp, self.X)
+        np.testing.assert_allclose(values(func.grad(f)(x)), 2 * self.X + (0 if detached else 2))
+        np.testing.assert_array_equal(values(x), self.X)  # the user's memory
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_one_that_was_saved(self, xp, own):
+        def f(x):
+            d = x if own else x.detach().requires_grad_()
+            xp.sum(d * d).backward(inputs=[d])
+            g = d.grad
+            y = xp.sum(g * x)
+            xp.sum(d * 3).backward(inputs=[d])
+            np.testing.assert_allclose(values(g.detach()), 2 * self.X)
+            return y + xp.sum(d.grad * x)
+
+        np.testing.assert_allclose(values(func.grad(f)(raw(xp, self.X))), 4 * self.X + 3)
+
+    def test_one_of_the_base_level_that_is_the_argument(self, xp):
+        def f(x):
+            w.grad = x
+            xp.sum(w * w).backward()
+            return xp.sum(w.grad * w.detach())
+
+        x, w = raw(xp, self.X), xp.asarray(self.X, requires_grad=True)
+        np.testing.assert_allclose(values(func.grad(f)(x)), self.X)
+        np.testing.assert_array_equal(values(x), self.X)
+
+
+def test_a_pass_that_reaches_none_of_its_targets_keeps_the_graph(xp):
+    """Also where there are as many as leaves of the transformation: they may be others."""
+    w = xp.asarray(np.ones(2), requires_grad=True)
+    outside = mg.autograd.graph.get_gradient_edge(w)
+
+    def f(x):
+        y = xp.sum(x * x)
+        assert mg.autograd.grad(y, [outside], allow_unused=True) == (None,)
+        return y
+
+    np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [2, 4])

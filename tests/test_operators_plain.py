@@ -12,6 +12,9 @@ import pytest
 from conftest import values
 from test_operator_gradients import BITWISE, A, apply, check, const, gradients, leaf
 
+import multigrad as mg
+from multigrad.layers.tangents import PATIENCE
+
 # ----- comparisons, bits, unary operators -----
 
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -81,6 +84,16 @@ def test_operators_that_the_standard_does_not_have(xp: Any) -> None:
             expression()
     with pytest.raises(TypeError):
         pow(x, 2, 3)
+
+
+def test_the_operator_of_matrix_products_takes_no_numbers_at_any_level(xp: Any) -> None:
+    x = const(xp, A)
+    for number in (2, 1.5, True, 1j):
+        for product in (lambda z, number=number: z @ number, lambda z, number=number: number @ z):
+            for run in (lambda f: mg.func.jvp(f, (x,), (x,)), lambda f: mg.func.vmap(f)(x), lambda f: mg.func.grad(f)(x)):
+                for _ in range(PATIENCE + 2):  # straight code or not
+                    with pytest.raises(TypeError, match="unsupported operand"):
+                        run(product)
 
 
 def test_other_operands_get_their_turn(xp: Any) -> None:

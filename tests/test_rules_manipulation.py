@@ -197,3 +197,9 @@ def test_unique_is_made_from_unique_all(name: str) -> None:
     for ours, theirs in zip(registry.OPS[name].forward(NUMPY, x), getattr(np, name)(x), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(registry.OPS["unique_values"].forward(NUMPY, x), [1, 2])
+
+
+def test_roll_by_an_integer_of_numpy() -> None:
+    x = mg.asarray(np.ones(3), requires_grad=True)
+    (mg.roll(x, np.int64(1), axis=0) * np.asarray([1.0, 2.0, 3.0])).sum().backward()
+    np.testing.assert_array_equal(x.grad.array, [2.0, 3.0, 1.0])

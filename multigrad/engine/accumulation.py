@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..errors import GradientError
 from .graph import AccumulateGrad, last_write, tick
 from .level import Layer, innermost
 from .tensor import Tensor, _new, wrap_at
@@ -16,14 +17,20 @@ _accumulating = threading.Lock()
 
 
 def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
-    """Add the gradient in `box` to a leaf's: in place in an ordinary pass, by a new Tensor in one that is recorded. Returns the leaf."""
+    """Add the gradient in `box` to a leaf's. Returns the leaf.
+
+    A raw array is added in place where the gradient is the user's at the base level, as PyTorch does. A gradient that belongs to a transformation
+    is a value as all others there: it may be an argument on the user's memory, or saved by the operations that used it. So a sum is a new Tensor,
+    as it is in a pass that is recorded.
+    """
     leaf = node.tensor()
     if leaf is None or not node.enabled:
         return None
     cell = node.cell
     with _accumulating:
         before = cell.grad
-        if p.raw:
+        layered = leaf._elem.layered or isinstance(box[0], Layer)
+        if not p.create and not layered and (before is None or before._elem.run is None):
             if before is None:
                 host = leaf._elem.host
                 cell.grad = _plain(host.own(host.xp, box.pop(), leaf._array), leaf)
@@ -31,6 +38,8 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
                 _add_in_place(before, box.pop())
         else:
             g = box[0]
+            if isinstance(g, Layer) and g._level > leaf._level and g._elem.run is not leaf._elem.run:
+                raise GradientError(outer_leaf(g))
             given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
             keepable(leaf, given)
             if before is not None:
@@ -38,6 +47,12 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
             else:
                 cell.grad = given.clone() if given._elem.run is None else given  # later gradients are added to it in place
     return leaf
+
+
+def outer_leaf(g: Layer) -> str:
+    """Why a gradient of a transformation cannot become that of a leaf from outside of it, which is there when it has ended."""
+    return (f"backward() cannot accumulate a gradient that is a {type(g).__name__} of a running transformation; "
+            "use multigrad.autograd.grad")
 
 
 def keepable(holder: Tensor, value: Any) -> None:

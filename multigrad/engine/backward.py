@@ -34,18 +34,21 @@ class Pass:
     through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
     into     whether leaves among the targets accumulate
     leaves_only  whether the targets are leaves, all of which just take what arrives
+    every    whether the targets are all leaves of their transformation, so that every node leads to one
     reached  the nodes that run; set where the order is asked for (run_in_order)
     groups   the state of hooks on several Tensors; set there, too
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
-    __slots__ = ("create", "found", "groups", "into", "keep", "leaves_only", "like", "needed", "raw", "reached", "roots", "targets", "through")
+    __slots__ = ("create", "every", "found", "groups", "into", "keep", "leaves_only", "like", "needed", "raw", "reached", "roots", "targets",
+                 "through")  # fmt: skip
     found: Any
     groups: dict[Any, Any]
     reached: set[Node]
     roots: Sequence[tuple[Node, Any]]
 
-    def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False) -> None:
+    def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False,
+                 every: bool = False) -> None:
         self.like = like
         self.keep = keep
         self.create = create
@@ -54,6 +57,7 @@ class Pass:
         self.through = others
         self.into = False
         self.leaves_only = targets is not None and not others and all(type(node) is AccumulateGrad for node in targets)
+        self.every = every
         elem = like._elem
         self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
 
@@ -65,8 +69,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """
     keep, targets, needed = p.keep, p.targets, p.needed
     inner = None if p.leaves_only else targets  # which may be nodes on the way
-    raw = p.raw
-    direct, leaf = (False, None) if stepped else (raw, AccumulateGrad)
+    direct, leaf = (False, None) if stepped else (p.raw, AccumulateGrad)
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
@@ -79,7 +82,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             heappush(heap, (-node.seq, node))
         elif g is None or buffers[node] is None:
             buffers[node] = buffers[node] if g is None else g
-        elif raw and node in owned:
+        elif p.raw and node in owned:
             total = buffers[node]
             total += g
             buffers[node] = total
@@ -87,7 +90,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             total = buffers[node]
             if narrow_seen[0]:
                 total = _widened(node, total, narrow)
-            buffers[node] = total + g if raw else _added(total, g)
+            buffers[node] = total + g if p.raw else _added(total, g)
             owned.add(node)
 
     node: Any = None  # a Node, or None while it is being chosen
@@ -105,6 +108,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             g = buffers.pop(node)
             if g is None:
                 _pass_on(node, p, heap, buffers, deliver)
+                direct = direct and p.raw
                 node = None
                 continue
             if narrow and node in narrow:
@@ -128,8 +132,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             if found is STOP:
                 node = None
                 continue
-            if raw and _any_layer(found if type(found) is tuple else (found,)):
-                raw = direct = p.raw = False
+            direct = direct and p.raw
             rule = node.rule
         else:
             if inner is not None and node in inner:
@@ -262,7 +265,10 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
         if p.targets is None or (p.into if node in p.targets else p.through):
             _finish(node, box, p)  # type: ignore[arg-type]
         return STOP
-    return execute(node, box[0], p)
+    found = execute(node, box[0], p)
+    if p.raw and _any_layer(found if type(found) is tuple else (found,)):
+        p.raw = False
+    return found
 
 
 def _reported(node: Node, g: Any, p: Pass) -> bool:
@@ -299,7 +305,8 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     elif isinstance(node, CustomNode):
         found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
     else:
-        found = rule.vjp(node.host.xp, g, *saved) if p.raw and not stepped and not isinstance(g, Layer) else _lifted(node, saved, g, p)
+        direct = p.raw and not stepped and not _any_layer(g if type(g) is tuple else (g,))
+        found = rule.vjp(node.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
     if not p.keep and rule.saves:
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
@@ -405,8 +412,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
-    # Of the leaves of a transformation it is known how many there are.
-    if p.targets is not None and p.needed is None and not p.through and not (p.leaves_only and run is not None and run.leaves == len(p.targets)):
+    if p.targets is not None and p.needed is None and not p.through and not p.every:
         p.needed = survey(roots, p.targets, p.leaves_only)
         if p.needed is not None:
             roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph

@@ -115,9 +115,8 @@ class Text:
         return Locals(name, self.values[name], parts, self._scalar(name), key)
 
     def _scalar(self, x: str) -> str:
-        """The test for a Python scalar, or None. The operator @ takes no numbers."""
-        tests = ["_k in _scalars"] if self.op.kind != "multilinear" else []
-        return " or ".join([*tests, f"{x} is None"] if x in self.optional else tests)
+        """The test for a Python scalar, or None where that may be given."""
+        return f"_k in _scalars or {x} is None" if x in self.optional else "_k in _scalars"
 
     def of(self, name: str) -> dict[str, str]:
         """By parameter, the locals of the part of this name."""
@@ -186,7 +185,7 @@ class Text:
         """An array parameter, or an array of a list."""
         yield f"{pad}_k = _type({x.x})"
         yield from self.own(x, pad, "if")
-        yield f"{pad}elif _kinds.get(_k) is _host{f' or {x.scalar}' if x.scalar else ''}:"
+        yield f"{pad}elif _kinds.get(_k) is _host or {x.scalar}:"
         yield f"{pad}    {x.value} = {x.x}"
         yield from x.taken("raw", pad + "    ")
         yield from self.lower(x, pad)

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import GradientError
 from . import level
 from . import tensor as _tensor
+from .accumulation import outer_leaf
 from .backward import Pass, run_pass
 from .computed import following, mark
 from .dispatch import is_array
@@ -75,7 +76,7 @@ NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 
 def seed(t: Tensor, shared: bool = False) -> Any:
-    """The implicit gradient 1 of a real scalar. `shared`: a constant that others may hold will do, since nobody gets it."""
+    """The implicit gradient 1 of a real scalar. `shared`: a constant that others may hold will do where no hook and no Function gets it."""
     if t.size != 1:
         raise GradientError(NOT_SCALAR)
     if t._elem.complex:
@@ -84,7 +85,7 @@ def seed(t: Tensor, shared: bool = False) -> Any:
     if isinstance(t._array, Layer):
         with level.outside():
             return strip(host.bound.ones_like(t._array))
-    if shared and not t.shape:
+    if shared and not t.shape and type(t._node) is Node:
         return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, t._array))
     return host.xp.ones_like(t._array)
 
@@ -158,8 +159,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     roots, top = _roots(outputs, given, create_graph)
     for _, g in roots:
         if isinstance(g, Layer) and g._level > top._level:
-            raise GradientError(f"backward() cannot accumulate a gradient that is a {type(g).__name__} of a running transformation; "
-                                "use multigrad.autograd.grad")
+            raise GradientError(outer_leaf(g))
     p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
     if wanted is None:
         _refuse_outer(roots, top)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..registry import OPS, Op, per_operation
 from . import element, generated, plans
+from .element import SCALARS
 from .level import Layer
 
 declined: Any = object()
@@ -68,7 +69,8 @@ def _ending(way: Way, top: Layer) -> Ending:
 
 
 def _written(op: Op, way: Way) -> Callable[..., Any]:
-    scope = {"_kinds": element.by_type, "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending}
+    scope = {"_kinds": element.by_type, "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
+             "_scalars": SCALARS}
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
     found: Callable[..., Any] = scope["way"]
     return found
@@ -80,7 +82,7 @@ def _way_lines(op: Op) -> Iterator[str]:
     yield "    _l = -1"
     for name, role in op.roles.items():
         if role == "array":
-            yield from _seen(name, "    ")
+            yield from _seen(name, "    ", numbers=op.kind != "multilinear")  # of which the operator @ takes none
         elif role == "arrays":
             yield f"    for _x in {name} or ():"
             yield from _seen("_x", "        ")
@@ -94,14 +96,14 @@ def _way_lines(op: Op) -> Iterator[str]:
     yield f"    return _f(_top, {names})"
 
 
-def _seen(x: str, pad: str) -> Iterator[str]:
-    """Compare the level of an operand with the highest so far."""
+def _seen(x: str, pad: str, numbers: bool = True) -> Iterator[str]:
+    """Compare the level of an operand with the highest so far. `numbers`: it may be a Python scalar."""
     yield f"{pad}_k = type({x})"
     yield f"{pad}if _k in _known:"
     yield f"{pad}    if {x}._elem.level > _l:"
     yield f"{pad}        _top = {x}"
     yield f"{pad}        _l = {x}._elem.level"
-    yield f"{pad}elif _k not in _kinds:"
+    yield f"{pad}elif _k not in _kinds{'' if numbers else ' or _k in _scalars'}:"
     yield f"{pad}    return _declined"
 
 

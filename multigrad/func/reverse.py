@@ -205,7 +205,7 @@ def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], r
     roots = [(t._node, _inner(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
     targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
     if roots:
-        run_pass(roots, Pass(inputs[0], keep, False, targets))
+        run_pass(roots, Pass(inputs[0], keep, False, targets, every=run.leaves == len(targets)))
     return [_zeros(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in reversed(inputs)]
 
 

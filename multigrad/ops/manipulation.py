@@ -60,7 +60,7 @@ def permute_dims_vjp(xp: Any, g: Any, axes: Shape) -> Any:
 
 def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> Any:
     """Roll back."""
-    return xp.roll(g, -shift if isinstance(shift, int) else tuple(-s for s in shift), axis=axis)
+    return xp.roll(g, tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift, axis=axis)
 
 
 def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> Any:
