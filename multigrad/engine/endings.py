@@ -101,7 +101,8 @@ class Text:
         # Where there is one array, the ending was chosen for it.
         self.alone = roles.count("array") == 1 and roles[0] == "array" and "arrays" not in roles and "key" not in op.roles
         # A setting that is true or false needs no look.
-        self.values = {n: n if type(p.default) is bool else f"_a{i}" for i, (n, p) in enumerate(op.signature.parameters.items())}
+        plain = {n for n, p in op.signature.parameters.items() if type(p.default) is bool and op.roles[n] == "plain"}
+        self.values = {n: n if n in plain else f"_a{i}" for i, n in enumerate(op.roles)}
         self.locals = {n: self._locals(n, i, role) for i, (n, role) in enumerate(op.roles.items())}
         self.scope: dict[str, Any] = {
             "_Tensor": Tensor, "_View": View, "_Data": Data, "_Layer": Layer, "_new": object.__new__, "_op": op, "_kinds": element.by_type,
@@ -116,7 +117,7 @@ class Text:
 
     def _scalar(self, x: str) -> str:
         """The test for a Python scalar, or None where that may be given."""
-        return f"_k in _scalars or {x} is None" if x in self.optional else "_k in _scalars"
+        return f"_k in _scalars{f' or {x} is None' if x in self.optional else ''}"
 
     def of(self, name: str) -> dict[str, str]:
         """By parameter, the locals of the part of this name."""
@@ -124,7 +125,7 @@ class Text:
 
     def further(self) -> str:
         """The arguments behind the first, as a view of the first remembers them."""
-        return tuple_text(f"_tuple({n}) if _type({n}) is _list else {n}" for n in list(self.op.roles)[1:])
+        return tuple_text(f"_tuple({n}) if _isinstance({n}, _list) else {n}" for n in list(self.op.roles)[1:])
 
     def written(self, of: str) -> Ending:
         """Write the function. `of`: what its operands are called where its source is shown."""
@@ -272,7 +273,7 @@ class Text:
         if name == "dtype":
             yield f"    {value} = _named_dtype(_host, {name}) if _type({name}) is _str else {name}"
         elif value != name:
-            yield f"    {value} = _tuple({name}) if _type({name}) is _list else {name}"
+            yield f"    {value} = _tuple({name}) if _isinstance({name}, _list) else {name}"
 
 
 # ----- The ending of Tensors -----

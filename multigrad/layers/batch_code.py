@@ -1,7 +1,7 @@
-"""Straight code for operations on batches: the ending that `engine/ways.py` calls where a Batched is the operand of the highest level.
+"""Straight code for operations on batches: the ending of an operation's way where a Batched is the operand of the highest level.
 
-Per operation and way of batching a function is written. It takes the operands apart, calls the library on whole batches, or, where a value is
-itself a layer, our own function one layer further in, and makes a Batched of the result. What is rare or wrong it declines, so that
+The template of engine/endings.py takes the operands apart. Per way of batching, the library is called on whole batches, or, where a value is
+itself a layer, our own function one layer further in; the result becomes a Batched. What is rare or wrong is declined, so that
 `dispatch.general` and `Batched._apply` run the operation, or say what is wrong with it.
 """
 
