@@ -338,7 +338,7 @@ def _setting(name: str, value: str) -> Iterator[str]:
     if name == "dtype":
         yield f"    {value} = _named_dtype(_host, {name}) if type({name}) is str else {name}"
     else:
-        yield f"    {value} = tuple({name}) if type({name}) is list else {name}"
+        yield f"    {value} = tuple({name}) if isinstance({name}, list) else {name}"
 
 
 def _call_text(op: Op, local: dict[str, str]) -> str:
