@@ -1,8 +1,8 @@
 """Straight code for Duals: the operation on the primals, its rule on the tangents, a Dual around both.
 
-An operation has two of these endings, of the template of engine/endings.py. One is for primals and tangents that are raw arrays: rules run on these, as in an
-ordinary backward pass. The other, written when it is first needed, is for values that may be layers of lower levels: there, rules run on layers
-only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
+An operation has two of these endings, of the template of engine/endings.py. One is for primals and tangents that are raw arrays: rules run on
+these, as in an ordinary backward pass. The other, written when it is first needed, is for values that may be layers of lower levels: there, rules
+run on layers only. What is rare, and what is wrong, goes to `Dual._apply`, by `dispatch.general`.
 """
 
 from __future__ import annotations
