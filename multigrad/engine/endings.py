@@ -30,6 +30,9 @@ _BUILTINS = {f"_{b.__name__}": b for b in (all, any, int, isinstance, len, list,
 """By other names, since parameters may have these: those of clip are min and max."""
 
 
+_OF_TENSORS = "(_k is _Tensor or _k is _View or _k is _Data)"
+
+
 def tuple_text(names: Iterable[str]) -> str:
     """The text of a tuple."""
     return f"({''.join(f'{n}, ' for n in names)})"
@@ -86,6 +89,7 @@ class Text:
     parts    what is taken from an operand besides its value
     inside   the test whether the value of an operand with the Element `{q}` is a layer; "": where one is, the text leaves the operation to another
     leave    the statement that does so
+    deep_key what is noted of a key with a layer in it
     """
 
     classes = ""
@@ -206,6 +210,7 @@ class Text:
         yield from self.entry(key, "        ")
 
     def each(self, xs: Locals, one: Callable[[Locals, str], Lines], pad: str) -> Lines:
+        """The elements of a list or a tuple, which `one` takes apart."""
         names = xs.all()
         x = Locals("_x", "_v", {part: part.name for part in xs.parts}, self._scalar("_x"), xs.key)
         yield f"{pad}{', '.join(names)} = {', '.join(['[]'] * len(names))}"
@@ -262,6 +267,7 @@ class Text:
         yield f"{pad}    {self.leave}"
 
     def as_layer(self, x: Locals, pad: str) -> Lines:
+        """A layer, which the operation one layer further in takes apart."""
         if not self.inside:
             yield f"{pad}{self.leave}"
             return
@@ -277,8 +283,6 @@ class Text:
 
 
 # ----- The ending of Tensors -----
-
-_OF_TENSORS = "(_k is _Tensor or _k is _View or _k is _Data)"
 
 
 class _Tensors(Text):
