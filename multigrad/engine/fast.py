@@ -231,7 +231,7 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
     guard = "".join(f" and type({p.name}) is not _Tensor" for p in op.signature.parameters.values()
                     if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem")
     # A view and a node remember their arguments, which must not change; and not every library takes lists.
-    guard += "".join(f" and not isinstance({n}, list)" if op.view or guard else f" and type({n}) is not list" for n, role in op.roles.items()
+    guard += "".join(f" and not isinstance({n}, list)" for n, role in op.roles.items()
                      if role == "plain" and n not in ("key", "copy", "dtype", "keepdims", "correction"))
     guard += " and dtype is None" if "dtype" in op.roles else ""
     if op.view == "layout":

@@ -131,6 +131,9 @@ def _plain_lines(name: str) -> Iterator[str]:
     else:
         yield f"{pad}        if isinstance(_x, _Layer):"
         yield f"{pad}            return _declined"
+        yield f"{pad}    {name} = tuple({name})"  # a list may be changed by its owner, and not every library takes one
+        yield f"{pad}elif isinstance({name}, list):"
+        yield f"{pad}    return _declined"
     yield f"{pad}elif isinstance({name}, _Layer):"
     yield f"{pad}    return _declined"
 
@@ -334,11 +337,8 @@ def _entry(x: str, value: str, cell: str, pad: str) -> Iterator[str]:
 
 
 def _setting(name: str, value: str) -> Iterator[str]:
-    """A parameter that is no array. A list may be changed by its owner."""
-    if name == "dtype":
-        yield f"    {value} = _named_dtype(_host, {name}) if type({name}) is str else {name}"
-    else:
-        yield f"    {value} = tuple({name}) if type({name}) is list else {name}"
+    """A parameter that is no array."""
+    yield f"    {value} = " + (f"_named_dtype(_host, {name}) if type({name}) is str else {name}" if name == "dtype" else name)
 
 
 def _call_text(op: Op, local: dict[str, str]) -> str:
