@@ -175,6 +175,24 @@ class TestSettings:
         for _ in range(3):
             assert getattr(xp, name)(x, axis=[0, 1]).shape == ()
 
+    @pytest.mark.parametrize("kind", [list, type("Axes", (list,), {})])
+    @pytest.mark.parametrize("name", ["sum", "max", "flip"])
+    def test_a_list_of_axes_at_every_level(self, xp, name, kind):
+        x = xp.reshape(xp.arange(6.0), (2, 3)).array
+
+        def gradient(axes):
+            return func.grad(lambda x: mg.sum(getattr(xp, name)(x, axis=axes) * 2.0))(x)
+
+        def tangent(axes):
+            return func.jvp(lambda x: getattr(xp, name)(x, axis=axes), (x,), (x,))[1]
+
+        def product(axes):
+            return func.jvp(func.grad(lambda x: mg.sum(getattr(xp, name)(x, axis=axes) ** 2)), (x,), (x,))[1]
+
+        for _ in range(6):
+            for run in (gradient, tangent, product):
+                np.testing.assert_array_equal(run(kind([0, 1])), run((0, 1)))
+
     @pytest.mark.parametrize("function", [lambda x: mg.sum(x, dtype="float32"), lambda x: mg.astype(x, "float32")], ids=["sum", "astype"])
     def test_the_name_of_a_dtype_at_every_level(self, xp, function):
         x = xp.asarray([1.0, 2.0]).array

@@ -123,5 +123,7 @@ def _plain_lines(name: str) -> Iterator[str]:
     else:
         yield f"{pad}        if isinstance(_x, _Layer):"
         yield f"{pad}            return _declined"
+        yield f"{pad}elif isinstance({name}, list):"
+        yield f"{pad}    return _declined"
     yield f"{pad}elif isinstance({name}, _Layer):"
     yield f"{pad}    return _declined"
