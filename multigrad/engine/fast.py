@@ -327,6 +327,9 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
 def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     pad = "        "
     yield f"{pad}_y = {_call(op, operands)}"
+    if not op.view and not op.module.startswith("multigrad."):  # a stranger's may return an argument now and then: a view, as the other way sees
+        yield f"{pad}if {' or '.join(f'_y is {x.value}' for x in operands)}:"
+        yield f"{pad}    return _general(_op, {_values(op)})"
     yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
         yield f"{pad}_t._node = None"
