@@ -11,6 +11,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad.errors import GradientError
+from multigrad.registry import define
 
 X = np.asarray([1.0, 2.0, 3.0])
 
@@ -296,3 +297,17 @@ class TestTraces:
             if recorded:
                 xp.sum(y).backward()
                 check(x.grad, [160])
+
+
+def test_an_operation_that_returns_its_argument_now_and_then(xp: Any, operations: Any) -> None:
+    define("t.doubled(x, /, *, times=1)", forward=lambda xp, x, times: 2.0 * x if times else x, x=lambda xp, g, times: 2.0 * g if times else g)
+    w = leaf(xp)
+    x = w * 1.0
+    for _ in range(3):
+        check(xp.t.doubled(x), 2 * X)
+    y = xp.t.doubled(x, times=0)
+    z = y * y
+    x[0] = 9.0
+    check(y, [9.0, 2.0, 3.0])
+    with pytest.raises(GradientError, match="modified by an inplace operation"):
+        z.sum().backward()

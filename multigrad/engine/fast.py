@@ -324,6 +324,9 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     pad = "        "
     given = "_given" if op.name == "pow" else ""
     yield f"{pad}_y = {call_text(op, '_p.fn', {x.name: x.value + given for x in operands})}"
+    if not op.view and not op.module.startswith("multigrad."):  # a stranger's may return an argument now and then: a view, as the other way sees
+        yield f"{pad}if {' or '.join(f'_y is {x.value}' for x in operands)}:"
+        yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
         yield f"{pad}_t._node = None"
