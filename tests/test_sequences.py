@@ -229,6 +229,20 @@ class TestShapesAndAxes:
         (h,) = mg.autograd.grad(mg.sum(view(t := mg.asarray(X, requires_grad=True), [(4, 3), (1, 0), (2, 3, 4), (0,)]) * weights), t)
         assert g.tolist() == h.tolist()
 
+    @pytest.mark.parametrize("kind", [Row, list])
+    @pytest.mark.parametrize("transformed", [lambda f: func.jvp(f, (X,), (X,))[0], lambda f: func.vmap(f)(np.stack([X, X]))[0]])
+    def test_nor_does_a_view_inside_a_transformation(self, transformed: Any, kind: Any) -> None:
+        def f(x: Any) -> Any:
+            axes = kind([1, 0])
+            y = x * 1.0
+            v = mg.permute_dims(y, axes)
+            axes[:] = [0, 1]
+            y += 1.0
+            return v * 1.0
+
+        for _ in range(6):  # the endings are written meanwhile
+            np.testing.assert_array_equal(np.asarray(transformed(f)), X.T + 1)
+
     @pytest.mark.parametrize("kind", [Row, Sizes, list])
     def test_what_a_node_keeps(self, kind: Any) -> None:
         x = mg.asarray(X, requires_grad=True)

@@ -18,6 +18,7 @@ from . import element, generated, profiling, ways
 from .computed import mark
 from .dispatch import arrays_of, general, operate
 from .element import truth_of
+from .endings import call_text, tuple_text
 from .graph import Node, tick
 from .level import mode
 from .plans import CHOICES, PAIRS, conforms, learn
@@ -115,12 +116,12 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
         yield "    if type(key) is not tuple and isinstance(key, tuple):"
         yield "        key = tuple(key)"
     if op.kind == "composite":
-        yield f"    return _general(_op, {_values(op)})"
+        yield f"    return _general(_op, {tuple_text(op.roles)})"
         return
     if _is_straight(op, key_is_plain):
         yield from _straight_lines(op)
     yield f"    _t = _way.call({', '.join(names)})"
-    yield f"    return _t if _t is not _declined else _general(_op, {_values(op)})"
+    yield f"    return _t if _t is not _declined else _general(_op, {tuple_text(op.roles)})"
 
 
 def _is_straight(op: Op, key_is_plain: bool) -> bool:
@@ -160,11 +161,6 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
     return ", ".join(parts)
 
 
-def _values(op: Op) -> str:
-    """The values of all parameters as a tuple."""
-    return f"({''.join(f'{n}, ' for n in op.roles)})"
-
-
 # ----- Classify -----
 
 
@@ -187,7 +183,7 @@ def _straight_lines(op: Op) -> Iterator[str]:
     yield "    if _p:"
     yield from _body(op, operands)
     yield "    if _p is None:"
-    yield f"        return _learn(_op, _e, _general(_op, {_values(op)}))"
+    yield f"        return _learn(_op, _e, _general(_op, {tuple_text(op.roles)}))"
 
 
 def _plain(x: str) -> str:
@@ -326,10 +322,11 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
 
 def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     pad = "        "
-    yield f"{pad}_y = {_call(op, operands)}"
+    given = "_given" if op.name == "pow" else ""
+    yield f"{pad}_y = {call_text(op, '_p.fn', {x.name: x.value + given for x in operands})}"
     if not op.view and not op.module.startswith("multigrad."):  # a stranger's may return an argument now and then: a view, as the other way sees
         yield f"{pad}if {' or '.join(f'_y is {x.value}' for x in operands)}:"
-        yield f"{pad}    return _general(_op, {_values(op)})"
+        yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
         yield f"{pad}_t._node = None"
@@ -388,7 +385,7 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
         yield f"{pad}_t._born = len(_c)"
         yield f"{pad}_t._base = {x.name}"
         yield from _ask(pad)
-        yield f"{pad}_t._how = (_op, ({''.join(f'{n}, ' for n in list(op.roles)[1:])}), None, _r and True)"
+        yield f"{pad}_t._how = (_op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
     else:
         yield f"{pad}_t._cell = _c = []"
 
@@ -402,7 +399,7 @@ def _ask(pad: str) -> Iterator[str]:
 
 def _told(op: Op, pad: str) -> Iterator[str]:
     yield f"{pad}if _r is not True:"
-    yield f"{pad}    _r.recorded(_m, {_values(op)}, _t)"
+    yield f"{pad}    _r.recorded(_m, {tuple_text(op.roles)}, _t)"
     yield f"{pad}return _t"
 
 
@@ -447,12 +444,3 @@ def _cell_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
     if op.view:  # which shares the cell of its operand
         return "_c"
     return next((x.cell for x in operands if x.name == name), f"{name}._cell")
-
-
-def _call(op: Op, operands: Sequence[Operand]) -> str:
-    local = {x.name: x.value + ("_given" if op.name == "pow" else "") for x in operands}
-    parts = []
-    for p in op.signature.parameters.values():
-        text = local.get(p.name, p.name)
-        parts.append(f"{p.name}={text}" if p.kind is p.KEYWORD_ONLY else text)
-    return f"_p.fn({', '.join(parts)})"

@@ -224,7 +224,8 @@ def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: 
     if several:
         pairs = bases(op, values, values, found, top)
     elif kind != "layout" or type(values[0]) is not type(top) or layout.allows(values[0], values[0], found[0]):
-        pairs = [(values[0], itself(top) if kind == "same" else (op, tuple(values[1:]), None, None))]
+        settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])  # a list may be changed by its owner
+        pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
     else:
         return
     for x, (base, how) in zip(found, pairs, strict=True):
