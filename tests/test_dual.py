@@ -283,3 +283,9 @@ class TestInPlace:
         _, t = at(xp, f, np.array([1.0, 2.0]))
         close(t[0], [6, 12])
         close(t[1], [2, 2])
+
+
+def test_a_list_in_the_place_of_an_array_is_named_as_one():
+    x = np.ones(3)
+    with pytest.raises(TypeError, match=r"got builtins\.list\. Wrap lists with"):
+        mg.func.jvp(lambda x: mg.matmul(x, [1.0, 1.0, 1.0]), (x,), (x,))

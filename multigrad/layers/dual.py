@@ -149,7 +149,7 @@ def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any]
     """The values of all parameters one layer further in, and the tangents of the array parameters."""
     inner, tangents = [], []
     for role, value in zip(op.roles.values(), values, strict=True):
-        if role == "arrays" or type(value) is tuple or isinstance(value, list):
+        if role == "arrays" or type(value) is tuple or (role == "plain" and isinstance(value, list)):
             pairs = [_pair(v, top, op) for v in value]
             x: Any = tuple(p for p, _ in pairs)
             t: Any = tuple(t for _, t in pairs)
