@@ -2,8 +2,8 @@
 
     python benchmarks/peak.py PEER [LAYERS]       one peer, in this process: one JSON object
 
-Each peer has a process of its own. Its peak is the largest resident memory that the system saw, less what the process held
-before the input was made; so the input, what is kept for the backward pass, the gradient and every temporary array count. A layer is
+Each peer has a process of its own. Its peak is the largest resident memory of the process, less what the process held before the input was
+made. The peak counts the input, the arrays kept for the backward pass, the gradient, and every temporary array. A layer is
 `tanh(x * 0.9 + 0.1)`, whose derivative needs one array, its result, and the gradient is that of the sum. So 12 results, the input
 and the gradient are 14 arrays.
 """

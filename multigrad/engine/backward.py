@@ -28,19 +28,19 @@ class Pass:
     roots    where it starts, with the gradients there; set when it does
     keep     whether saved values stay for another pass
     create   whether the pass itself is recorded
-    raw      whether every value of the pass is a raw array, as far as is known; a user's function or hook may bring in a layer
+    raw      whether every value of the pass so far is a raw array. A user's function or hook may bring in a layer, which ends that
     targets  nodes whose gradient is asked for, with it once it is known; None: accumulate into the leaves
     needed   the nodes on the way to a target; None: all
     through  whether leaves that are no targets accumulate, too, and the pass goes on behind the targets
     into     whether leaves among the targets accumulate
-    leaves_only  whether the targets are leaves, all of which just take what arrives
-    every    whether the targets are all leaves of their transformation, so that every node leads to one
+    leaves   whether every target is a leaf. A leaf takes its gradient and passes nothing on
+    every    whether the targets are all the leaves of their transformation. Then every node leads to a target
     reached  the nodes that run; set where the order is asked for (run_in_order)
     groups   the state of hooks on several Tensors; set there, too
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
     """
 
-    __slots__ = ("create", "every", "found", "groups", "into", "keep", "leaves_only", "like", "needed", "raw", "reached", "roots", "targets",
+    __slots__ = ("create", "every", "found", "groups", "into", "keep", "leaves", "like", "needed", "raw", "reached", "roots", "targets",
                  "through")  # fmt: skip
     found: Any
     groups: dict[Any, Any]
@@ -56,7 +56,7 @@ class Pass:
         self.needed: set[Node] | None = None
         self.through = others
         self.into = False
-        self.leaves_only = targets is not None and not others and all(type(node) is AccumulateGrad for node in targets)
+        self.leaves = targets is not None and not others and all(type(node) is AccumulateGrad for node in targets)
         self.every = every
         elem = like._elem
         self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
@@ -68,7 +68,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     Most nodes are the next to run as soon as their child has: they are followed without touching the heap.
     """
     keep, targets, needed = p.keep, p.targets, p.needed
-    inner = None if p.leaves_only else targets  # which may be nodes on the way
+    inner = None if p.leaves else targets  # which may be nodes on the way
     direct, leaf = (False, None) if stepped else (p.raw, AccumulateGrad)
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
@@ -413,7 +413,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
         p.raw = False
     run = p.like._elem.run
     if p.targets is not None and p.needed is None and not p.through and not p.every:
-        p.needed = survey(roots, p.targets, p.leaves_only)
+        p.needed = survey(roots, p.targets, p.leaves)
         if p.needed is not None:
             roots = [root for root in roots if root[0] in p.needed]  # an output that leads to no target keeps its graph
     if run is not None or running() is not None:

@@ -20,7 +20,7 @@ from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .level import Layer
-from .pullback import pullback_of
+from .pullback import Pullback, pullback_of
 from .rules import array_index, caller, is_flat, positions, raw_function, recorder
 from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
@@ -332,13 +332,11 @@ def is_fixed(k: slice) -> bool:
 def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[Any], ans: Any, tensors: list[Any]) -> Node:
     first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
     elem: Element = first._elem
-    overrides = elem.host.backend.rules.get(op.name)
-    rule = pullback_of(op, needs, elem.complex, True, elem.host, None if overrides is None else backend_rules(op, elem.host))
+    rule, save, track = rule_of(op, needs, elem)
     multi = op.outputs != ()
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
     node.rule = rule
-    save, track = recorder(rule)
     node.saved = save(inner, ans, first, elem.host)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
     flat = _flat(needs, [edges[i] for i in array_index(op).values()])
@@ -351,6 +349,14 @@ def _attach(op: Op, needs: Any, inner: Sequence[Any], edges: Sequence[Any], cell
         if isinstance(t, Tensor) and t._elem.floating:
             t._node = node.pick(i)
     return node
+
+
+def rule_of(op: Op, needs: Any, elem: Element) -> tuple[Pullback, Callable[..., Any], Callable[..., Any]]:
+    """The pullback for these wanted gradients and a result of `elem`, and what picks the values and the version cells that it keeps."""
+    host = elem.host
+    overrides = host.backend.rules.get(op.name)
+    rule = pullback_of(op, needs, elem.complex, True, host, None if overrides is None else backend_rules(op, host))
+    return (rule, *recorder(rule))
 
 
 @per_operation
@@ -401,6 +407,13 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
 def is_array(x: Any) -> bool:
     """Whether `x` is a layer or a raw array of a known library."""
     return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
+
+
+def lifted(x: Any) -> Any:
+    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
+    if type(x) is tuple:
+        return tuple(map(lifted, x))
+    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> Tensor:

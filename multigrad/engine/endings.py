@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 from ..registry import Op, per_operation
 from . import element, generated, ways
 from .computed import mark
-from .dispatch import backend_rules, record, shows
+from .dispatch import record, rule_of, shows
 from .element import SCALARS, named_dtype
 from .graph import Node, tick
 from .level import Layer, mode
-from .pullback import pullback_of
-from .rules import is_flat, recorder
+from .rules import is_flat
 from .tensor import Data, Tensor, View
 from .ways import Ending
 
@@ -294,7 +293,7 @@ class _Tensors(Text):
     def __init__(self, op: Op) -> None:
         super().__init__(op)
         self.scope |= {
-            "_Node": Node, "_tick": tick, "_mode": mode.get, "_record": record, "_shows": shows, "_rules": {}, "_rule_of": _rule_of, "_mark": mark,
+            "_Node": Node, "_tick": tick, "_mode": mode.get, "_record": record, "_shows": shows, "_rules": {}, "_rule_of": rule_of, "_mark": mark,
         }
         nodes, cells = self.of("_n"), self.of("_c")
         self.ruled = nodes
@@ -368,14 +367,6 @@ class _Tensors(Text):
         yield "    if _r is not True:"
         yield f"        _r.recorded(_m, {self.given}, _t)"
         yield "    return _t"
-
-
-def _rule_of(op: Op, needs: Any, elem: element.Element) -> tuple[Any, Any, Any]:
-    """The pullback for these wanted gradients and a result of `elem`, and what picks the values and the version cells that it keeps."""
-    host = elem.host
-    overrides = host.backend.rules.get(op.name)
-    rule = pullback_of(op, needs, elem.complex, True, host, None if overrides is None else backend_rules(op, host))
-    return (rule, *recorder(rule))
 
 
 @per_operation

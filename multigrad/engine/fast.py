@@ -65,7 +65,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
 
     reflected     with its two arguments exchanged, for `__radd__` and its kin
     method        `axis` may be given by position, too
-    operator      what is no array is left to the other operand: NotImplemented
+    operator      for Python's operators: returns NotImplemented for an operand that is no array, so that this operand may answer
     key_is_plain  the key is one of integers and slices
     """
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))

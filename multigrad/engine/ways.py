@@ -98,7 +98,12 @@ def _way_lines(op: Op) -> Iterator[str]:
 def _seen(x: str, pad: str, numbers: bool = True) -> Iterator[str]:
     """Compare the level of an operand with the highest so far. `numbers`: it may be a Python scalar."""
     yield f"{pad}_k = type({x})"
-    yield f"{pad}if _k in _known:"
+    yield from _compared(x, pad, "if", numbers)
+
+
+def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str]:
+    """The same of an operand of type `_k`."""
+    yield f"{pad}{word} _k in _known:"
     yield f"{pad}    if {x}._elem.level > _l:"
     yield f"{pad}        _top = {x}"
     yield f"{pad}        _l = {x}._elem.level"
@@ -116,14 +121,9 @@ def _plain_lines(name: str) -> Iterator[str]:
         yield from _seen("_x", pad + "        ")
         yield f"{pad}        if _k is tuple or _k is list:"
         yield f"{pad}            return _declined"
-        yield f"{pad}elif _k in _known:"
-        yield f"{pad}    if {name}._elem.level > _l:"
-        yield f"{pad}        _top = {name}"
-        yield f"{pad}        _l = {name}._elem.level"
+        yield from _compared(name, pad, "elif")
     else:
         yield f"{pad}        if isinstance(_x, _Layer):"
         yield f"{pad}            return _declined"
-        yield f"{pad}elif isinstance({name}, list):"
+        yield f"{pad}elif isinstance({name}, (list, _Layer)):"
         yield f"{pad}    return _declined"
-    yield f"{pad}elif isinstance({name}, _Layer):"
-    yield f"{pad}    return _declined"

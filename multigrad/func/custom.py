@@ -62,7 +62,7 @@ class Rule:
         if not call.linked:
             output = self.fun(*given)
             call.refuse_captured(output)
-            raw = not any(isinstance(x, Layer) for x in tree.leaves(given))
+            raw = not tree.has_layer(given)
             return tree.replaced(lambda x: _result(x, True), output) if raw else output
         found = apply_function(self._operation, ([call], *call.handed_over()), ())
         return tree.built(call.output, found)

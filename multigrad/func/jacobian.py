@@ -107,7 +107,7 @@ class _Jacobian:
         self.single = isinstance(argnums, int)
         self.chosen = _chosen(numbers, len(args), name)
         self.positions = sorted(set(self.chosen))
-        self.raw = not any(isinstance(x, Layer) for x in tree.leaves([list(args), kwargs]))
+        self.raw = not tree.has_layer([list(args), kwargs])
         self.flat = [_checked_input(x, name) for i in self.positions for x in tree.leaves(args[i])]
         _real(self.flat, name, "argument")
         constants = Constants(self.flat)

@@ -36,7 +36,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     """
     check_function(function, "vjp")
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)  # whatever becomes of containers, here and in the function
-    raw = not any(isinstance(x, Layer) for x in tree.leaves(list(primals)))
+    raw = not tree.has_layer(primals)
     run = Run("vjp")
     inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
     flat = list(tree.leaves(inputs))
@@ -73,7 +73,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
-        raw = not tree.has_layer(args) and (not kwargs or not tree.has_layer(kwargs))
+        raw = not tree.has_layer([args, kwargs])
         run = Run("grad")
         by_position = {i: tree.replaced(lambda x: _input(x, run, "grad"), args[i]) for i in chosen}
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array
+from ..engine.dispatch import lifted
 from ..engine.element import SCALARS, Host
 from ..engine.endings import Lines, Locals, Part, Text, tuple_text
 from ..engine.level import Layer, outside
-from ..engine.tensor import strip, wrap
+from ..engine.tensor import strip
 from ..engine.ways import Ending
 from ..registry import Op, behind_batch, per_operation
 
@@ -51,11 +51,6 @@ def raised(x: Any, host: Host, ndim: int) -> Any:
     """A batch with axes of length 1 behind its first, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
     return namespace(x, host).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:])) if missing else x
-
-
-def lifted(x: Any) -> Any:
-    """A raw array as a constant, so that a rule sees layers only."""
-    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def leading(xp: Any, x: Any, own: bool, layered: bool) -> Any:
@@ -210,7 +205,7 @@ class _ByRule(_Batches):
         given = values | {"xp": "_xp", "size": "_top._array.shape[0]"}
         given["batched"] = "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}"
         arrays = [n for n, role in op.roles.items() if role != "plain" and n in takes and not (self.alone and role == "array")]
-        layers = given | {n: f"_tuple(_map(_lifted, {given[n]})) if _type({given[n]}) is _tuple else _lifted({given[n]})"
+        layers = given | {n: f"_lifted({given[n]})"
                           for n, role in op.roles.items() if role == "plain"}
         yield "    if _deep:"
         yield "        _xp = _host.bound"

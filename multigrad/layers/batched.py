@@ -18,14 +18,14 @@ from ..engine import ways
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, is_array, plain_scalars, resolve_composite, run_raw
+from ..engine.dispatch import carried_out, is_array, lifted, plain_scalars, resolve_composite, run_raw
 from ..engine.element import SCALARS, Host, common_host, mixed
 from ..engine.level import Layer, Run, outside
 from ..engine.rules import array_index, positions
 from ..engine.tensor import element_of, stopped, strip
 from ..errors import BatchingError, GradientError
 from ..registry import Op, behind_batch, per_operation
-from .batch_code import ending_of, leading, lifted, namespace, raised
+from .batch_code import ending_of, leading, namespace, raised
 from .immutable import Immutable, tie
 
 
@@ -227,7 +227,7 @@ def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
 
 def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
     """Run the standard-only form of an operation on the batches themselves."""
-    layers = [tuple(map(lifted, v)) if role == "arrays" else v if role == "plain" else lifted(v)
+    layers = [v if role == "plain" else lifted(tuple(v) if role == "arrays" else v)
               for role, v in zip(op.roles.values(), values, strict=True)]
     with outside():
         return named(op, resolve_composite(op)(top._elem.host.bound, *layers))
@@ -267,7 +267,7 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
         elif role == "arrays":
             given[name] = tuple(map(given_as, value, batched[name]))
         elif layered:
-            given[name] = tuple(map(lifted, value)) if type(value) is tuple else lifted(value)
+            given[name] = lifted(value)
         else:
             given[name] = value
     rule = op.batching

@@ -15,11 +15,11 @@ from ..engine import rules, ways
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, general, is_array
+from ..engine.dispatch import carried_out, general, is_array, lifted
 from ..engine.element import SCALARS, Host, mixed
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import Tensor, element_of, stopped, strip, wrap
+from ..engine.tensor import Tensor, element_of, stopped, strip
 from ..errors import GradientError
 from ..registry import Op
 from . import tangents
@@ -208,9 +208,9 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
         if op.kind == "elementwise" and not any(isinstance(x, Layer) for x in (*values, outs[0])):
             raw = host.xp, values, outs[0]
         xp = host.bound
-        values = [x if role == "plain" else _lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
-        tangents = [_lifted(t) for t in tangents]
-        outs = [_lifted(x) for x in outs]
+        values = [x if role == "plain" else lifted(x) for role, x in zip(op.roles.values(), values, strict=True)]
+        tangents = [lifted(t) for t in tangents]
+        outs = [lifted(x) for x in outs]
     with outside():
         found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
         moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
@@ -219,13 +219,6 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
 
 def _layered(t: Any) -> bool:
     return any(map(_layered, t)) if type(t) is tuple else isinstance(t, Layer)
-
-
-def _lifted(x: Any) -> Any:
-    """A raw array as a constant, so that a rule sees layers only."""
-    if type(x) is tuple:
-        return tuple(_lifted(v) for v in x)
-    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def _conformed(xp: Any, t: Any, x: Any) -> Any:
@@ -237,7 +230,7 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
     return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
 
 
-ways.makers[Dual] = tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=_lifted)
+ways.makers[Dual] = tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted)
 
 
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
