@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import GradientError
-from . import level
-from . import tensor as _tensor
+from ..provided import provide, wanted
+from . import level, tensor
 from .accumulation import outer_leaf
 from .backward import Pass, run_pass
 from .computed import following, mark
@@ -67,7 +67,7 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
         raise GradientError(f"the gradient of a GradientEdge of {node.name()} must be given, because nobody noted the shape of that output; "
                             "get_gradient_edge(tensor) does")
     else:
-        t = wrap_at(g, g._array) if isinstance(g, Tensor) else _tensor.wrap(g)
+        t = wrap_at(g, g._array) if isinstance(g, Tensor) else tensor.wrap(g)
     t._node = node
     return t
 
@@ -251,7 +251,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         _check_batches(given_outputs, given)
         if not only_inputs:
             raise GradientError("grad() cannot accumulate batches of gradients into the other leaves: leave out only_inputs=False")
-        p = _in_batches(differentiate, given)
+        p = in_batches(differentiate, given)
     else:
         p = differentiate(given)
     assert p.targets is not None
@@ -297,9 +297,10 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
         raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
 
 
-def _in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run a pass on the examples of gradients. The targets of the pass have batches then."""
-    raise NotImplementedError("layers/batched_pass.py puts its function in this place")
+@wanted
+def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+    """Run a pass on the examples of gradients. The targets of the pass have batches then. (layers/batched_pass.py)"""
+    raise NotImplementedError
 
 
 def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_unused: bool, materialize: bool) -> Tensor | None:
@@ -326,4 +327,4 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
     return mark(wrap_at(t, g))
 
 
-_tensor._backward = backward
+provide(tensor, backward=backward)

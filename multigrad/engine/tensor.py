@@ -14,6 +14,7 @@ from typing import Any, Self
 from weakref import ref
 
 from ..errors import GradientError, LeakError
+from ..provided import wanted
 from . import level
 from .computed import mark
 from .element import Element, host_of
@@ -24,9 +25,9 @@ from .level import Layer, Run
 _new = object.__new__
 
 
-def _backward(*args: Any, **kwargs: Any) -> None:
-    """`backward` of gradients.py, which stands above and puts itself in this place."""
-    raise NotImplementedError
+@wanted
+def backward(*args: Any, **kwargs: Any) -> None:
+    """`backward` of gradients.py."""
 
 
 def _refresh(t: Any) -> None:
@@ -235,7 +236,7 @@ class Tensor(Leaving):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None, *,
                  retain_variables: bool | None = None) -> None:
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
-        _backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
     def detach(self) -> Tensor:
         """A Tensor on the same memory, sharing the version counter, that does not require grad; inside transformations, of any of them."""

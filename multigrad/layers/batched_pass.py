@@ -9,6 +9,7 @@ from ..engine import grad_mode, gradients
 from ..engine.backward import Pass
 from ..engine.level import Guest, Layer, Run
 from ..engine.tensor import peeled
+from ..provided import provide
 from .batched import Batched, repeated
 
 
@@ -50,4 +51,4 @@ def examples(x: Any, run: Run, size: int) -> Any:
     return repeated(x, size)
 
 
-gradients._in_batches = in_batches
+provide(gradients, in_batches=in_batches)

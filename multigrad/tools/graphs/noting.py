@@ -36,8 +36,7 @@ class Site(NamedTuple):
     function: str
 
     def __str__(self) -> str:
-        file = self.file.removeprefix(here)
-        return f"{file}:{self.line}" if self.line else file
+        return f"{shown(self.file)}:{self.line}" if self.line else shown(self.file)
 
     @property
     def short(self) -> str:
@@ -45,8 +44,22 @@ class Site(NamedTuple):
         return f"{Path(self.file).name}:{self.line}" if self.line else self.file
 
 
-here = ""
+_here = ""
 """What the names of files are shown without: the folder in which a command was typed, while it runs."""
+
+
+def shown(file: str) -> str:
+    """The name of a file as a message has it."""
+    return file.removeprefix(_here)
+
+
+def shown_from(folder: str) -> str:
+    """Show the names of files without this folder from now on. Returns the former one."""
+    global _here
+    former, _here = _here, folder
+    return former
+
+
 UNKNOWN = Site("<unknown>", 0, "")
 OWN = instruments.PACKAGE
 GENERATED = ("<multigrad", "<pullback", "<frozen")
