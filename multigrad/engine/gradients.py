@@ -17,7 +17,7 @@ from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .ownership import owned
 from .reach import reach
-from .tensor import Tensor, element_of, strip, wrap_at
+from .tensor import Tensor, element_of, wrap_at
 
 
 def _sequence(x: Any) -> list[Any]:
@@ -81,13 +81,12 @@ def seed(t: Tensor, shared: bool = False) -> Any:
         raise GradientError(NOT_SCALAR)
     if t._elem.complex:
         raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
-    host = t._elem.host
-    if isinstance(t._array, Layer):
-        with level.outside():
-            return strip(host.bound.ones_like(t._array))
+    host, x = t._elem.host, innermost(t)
     if shared and not t.shape and type(t._node) is Node:
-        return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, t._array))
-    return host.xp.ones_like(t._array)
+        return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, x))
+    if isinstance(t._array, Layer):  # the same for all examples
+        return host.xp.ones(tuple(t.shape), dtype=t._elem.dtype, device=host.device(host.xp, x))
+    return host.xp.ones_like(x)
 
 
 def check_gradient(t: Tensor, g: Any, i: int) -> Any:
