@@ -77,15 +77,16 @@ NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 def seed(t: Tensor, shared: bool = False) -> Any:
     """The implicit gradient 1 of a real scalar. `shared`: a constant that others may hold will do where no hook and no Function gets it."""
-    if t.size != 1:
+    shape = tuple(t._array.shape)
+    if shape and t.size != 1:
         raise GradientError(NOT_SCALAR)
     if t._elem.complex:
         raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
     host, x = t._elem.host, innermost(t)
-    if shared and not t.shape and type(t._node) is Node:
+    if shared and not shape and type(t._node) is Node:
         return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, x))
     if isinstance(t._array, Layer):  # the same for all examples
-        return host.xp.ones(tuple(t.shape), dtype=t._elem.dtype, device=host.device(host.xp, x))
+        return host.xp.ones(shape, dtype=t._elem.dtype, device=host.device(host.xp, x))
     return host.xp.ones_like(x)
 
 
