@@ -223,8 +223,6 @@ def test_a_function_that_is_not_there_yet_says_so():
 # Module-level state
 
 FOREIGN = {
-    ("autograd.forward_ad", "engine.level", "dual_levels"): "the levels of forward mode that are entered",
-    ("autograd.graph", "engine.saved", "disabled"): "disable_saved_tensors_hooks",
     ("engine.accumulation", "engine.graph", "last_write"): "the clock of writes",
     ("engine.anomaly", "engine.graph", "watched"): "an observer's",
     ("engine.backward", "engine.level", "mode"): "a pass sets the gate",

@@ -260,6 +260,11 @@ dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", d
 """The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
 
 
+def enter_duals(runs: tuple[Run, ...]) -> None:
+    """Have these be the levels of forward_ad that are entered."""
+    dual_levels.set(runs)
+
+
 def boundary() -> int:
     """A level above those of all that has begun, and below those of all that will."""
     return 3 * next(_numbers)
