@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import _Mode
-from ..engine.level import Layer, Run, outside
+from ..engine.level import Layer, Run, enter_duals, outside
 from ..engine.level import dual_levels as _entered
-from ..engine.level import enter_duals
 from ..engine.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
