@@ -55,14 +55,14 @@ class Observer:
     """What is told of the events that it asks for, in the contexts that it was entered in.
 
     events  of which kinds, by the names of this module
-    timed   where nothing but the times of operations and steps is wanted: what takes them, in the place of `begin` and `end`. It is given the
-            declaration or the name, start and end in nanoseconds, the node if it is a step, and what an operation returned, None if it raised
+    timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
+            declaration, start and end in nanoseconds, and what the operation returned, None if it raised
     ended   whether it wants to be told of nothing any more, wherever it is still in force
     """
 
     __slots__ = ()
     events: frozenset[str] = frozenset()
-    timed: Callable[[Any, int, int, Any, Any], None] | None = None
+    timed: Callable[[Any, int, int, Any], None] | None = None
     ended: bool = False
 
     def begin(self, call: Call) -> Any:
@@ -393,7 +393,7 @@ def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[...,
         finally:
             end = perf_counter_ns()
             if result is not NotImplemented:
-                timed(op, start, end, None, result)
+                timed(op, start, end, result)
         return result
     finally:
         gate.set(mode)

@@ -15,7 +15,7 @@ from typing import Any
 from .. import observe
 from ..errors import GradientError
 from ..observe import WRITE, Call
-from ..registry import OPS, Op
+from ..registry import Op
 from . import accumulation
 from .computed import following, mark
 from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
