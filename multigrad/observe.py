@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from functools import wraps
 from time import perf_counter_ns
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 # ----- Events -----
 
@@ -86,11 +86,19 @@ class Observer:
         """Run the rule of a tangent, of which the operations are to be told (TANGENT)."""
         return rule(*args)
 
-    def enter(self, label: Label) -> None:
+    def opened(self, label: Label) -> None:
         """At the beginning of a labelled block."""
 
-    def leave(self, label: Label) -> None:
+    def closed(self, label: Label) -> None:
         """At its end."""
+
+    def __enter__(self) -> Self:
+        """Put it in force in this context."""
+        enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        leave(self)
 
 
 # ----- The gate -----
@@ -335,7 +343,7 @@ def open_label(name: str, args: str | None) -> tuple[Label, tuple[Observer, ...]
     before = here()
     label = Label(name, args, before.label)
     for observer in told:
-        observer.enter(label)
+        observer.opened(label)
     place.set(Place(label, before.rule))
     return label, told
 
@@ -348,7 +356,7 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
     if restore:
         _reopen()
     for observer in reversed(told):
-        observer.leave(label)
+        observer.closed(label)
 
 
 def _reopen() -> None:

@@ -42,10 +42,10 @@ class _Ranges(Observer):
             token.__exit__(None, None, None)
         self.nvtx.pop_range()
 
-    def enter(self, label: Label) -> None:
+    def opened(self, label: Label) -> None:
         self._labels[label] = self.nvtx.start_range(label.name)  # of a task it may end while another one has the thread
 
-    def leave(self, label: Label) -> None:
+    def closed(self, label: Label) -> None:
         opened = self._labels.pop(label, None)
         if opened is not None:
             self.nvtx.end_range(opened)

@@ -151,7 +151,7 @@ class Recorder(Observer):
         number = node_sequence(node) if node is not None else -1 if failed else sequence(result if call.of is None else call.of)
         self.calls.append((what, start, end, here(), get_ident(), number, FORWARD if node is None else BACKWARD, detail))
 
-    def enter(self, label: Label) -> None:
+    def opened(self, label: Label) -> None:
         if self.end_time is None:
             self.labels.append(label)
 
