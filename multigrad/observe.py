@@ -15,8 +15,9 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import wraps
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from time import perf_counter_ns
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Self, TypeVar
 
 # ----- Events -----
@@ -161,56 +162,11 @@ _KEPT = frozenset({NODE, SAVED})
 NOTHING = Watch(())
 
 
-class Switch:
-    """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
-
-    __slots__ = ()
-
-    def get(self) -> Any:
-        return self.within(gate.get())
-
-    def set(self, on: Any) -> None:
-        gate.set(self.changed(gate.get(), on))
-
-    def within(self, mode: Any) -> Any:
-        """What it is in that state of the gate."""
-        return mode is True or self not in mode.off
-
-    def changed(self, mode: Any, on: Any) -> Any:
-        """The state of the gate where it is `on`, and else as in `mode`."""
-        off = _NONE if mode is True else mode.off
-        if bool(on) is not (self in off):
-            return mode
-        off = off - {self} if on else off | {self}
-        return made(True, off, NOTHING) if mode is True else made(mode.base, off, mode.watch)
-
-
-class BaseSwitch(Switch):
-    """The grad mode of the base level. None inside the forward of a Function: nothing is recorded, but it is noted what is computed."""
-
-    __slots__ = ()
-
-    def within(self, mode: Any) -> bool | None:
-        return True if mode is True else mode.base
-
-    def changed(self, mode: Any, on: bool | None) -> Any:
-        if mode is True:
-            return made(on, _NONE, NOTHING)
-        if on is not False:
-            return made(on, mode.off, mode.watch)
-        if mode.quiet is None:
-            mode.quiet = made(False, mode.off, mode.watch)
-        return mode.quiet
-
-
-BASE = BaseSwitch()
-
-
 class Mode:
     """What is in force where not every level records, or where there are observers. It never changes; one that is like the default is True.
 
-    base        the grad mode of the base level: True, False, None (see BaseSwitch)
-    off         the grad modes of transformations that are off
+    base        the grad mode of the base level: True, False, None (see level.BaseSwitch)
+    off         the grad modes (level.Switch) of transformations that are off
     watch       the observers
     operations  those of them that are told of operations
     timed       what takes the times of operations, where nothing else is wanted
@@ -221,7 +177,7 @@ class Mode:
 
     __slots__ = ("_inside", "base", "off", "operations", "quiet", "recorded", "tells", "timed", "watch")
 
-    def __init__(self, base: bool | None, off: frozenset[Switch], watch: Watch) -> None:
+    def __init__(self, base: bool | None, off: frozenset[Any], watch: Watch) -> None:
         self.base = base
         self.off = off
         self.watch = watch
@@ -247,13 +203,13 @@ class Mode:
         return self._inside
 
 
-_NONE: frozenset[Switch] = frozenset()
-OFF = Mode(False, _NONE, NOTHING)
-_NOTING = Mode(None, _NONE, NOTHING)
+NONE: frozenset[Any] = frozenset()
+OFF = Mode(False, NONE, NOTHING)
+_NOTING = Mode(None, NONE, NOTHING)
 """The state of the gate under no_grad, and inside the forward of a Function, where nothing else is in force."""
 
 
-def made(base: bool | None, off: frozenset[Switch], watch: Watch) -> Any:
+def made(base: bool | None, off: frozenset[Any], watch: Watch) -> Any:
     """The Mode of these, which is True if that is the default."""
     if off or watch.observers:
         return Mode(base, off, watch)
@@ -273,7 +229,7 @@ def watching(mode: Any) -> tuple[Observer, ...]:
 def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     """The state of the gate with these observers in the place of those in `mode`."""
     if mode is True:
-        return made(True, _NONE, Watch(observers))
+        return made(True, NONE, Watch(observers))
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
@@ -483,19 +439,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def conversion(method: F) -> F:
     """Decorate a method by which a value leaves the graph, or is looked at: observers are told of it by its name."""
+    name = method.__name__
+    code: CodeType = method.__code__
 
     @wraps(method)
-    def converted(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def plain(self: Any) -> Any:
         mode = gate.get()
-        if mode is True or not mode.watch.observers or not (told := mode.watch.of(CONVERSION)):
+        return method(self) if mode is True or not mode.watch.observers else told(mode, self)
+
+    @wraps(method)
+    def general(self: Any, *args: Any, **kwargs: Any) -> Any:
+        mode = gate.get()
+        return method(self, *args, **kwargs) if mode is True or not mode.watch.observers else told(mode, self, *args, **kwargs)
+
+    def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
+        observing = mode.watch.of(CONVERSION)
+        if not observing:
             return method(self, *args, **kwargs)
         try:
             gate.set(mode.inside)
-            return around(told, Call(CONVERSION, None, method.__name__, (), (self,)), lambda: method(self, *args, **kwargs))
+            return around(observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
         finally:
             gate.set(mode)
 
-    return converted  # type: ignore[return-value]
+    alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    return plain if alone else general  # type: ignore[return-value]
 
 
 def caller() -> FrameType | None:

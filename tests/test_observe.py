@@ -79,7 +79,7 @@ class TestEvents:
         with Log() as log, mg.no_grad():
             x * x
             mg.sin(x.array)
-        assert log.told == ["+operation multiply", "-operation multiply", "+conversion array", "-conversion array", "+operation sin", "-operation sin"]
+        assert log.begun == ["multiply", "array", "sin"] and "node" not in " ".join(log.told)
 
     @pytest.mark.parametrize("write", [
         lambda t: t.__imul__(2.0), lambda t: t.__setitem__(0, 5.0), lambda t: t.exp_(), lambda t: t[1:].__iadd__(1.0),

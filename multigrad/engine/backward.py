@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import observe
 from ..errors import GradientError
-from ..observe import OFF, PASS, STEP, Call, Observer, Switch, gate
+from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
 from . import grad_mode
 from .accumulation import accumulate, added, astype, widened
@@ -19,7 +19,7 @@ from .dispatch import lifted
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import Layer, come_back, go_outside, running, settle, state, undo
+from .level import Layer, Switch, come_back, go_outside, running, settle, state, undo
 from .reach import reach, survey
 from .tensor import Tensor, strip, wrap_at
 

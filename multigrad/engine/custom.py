@@ -18,7 +18,6 @@ from typing import Any
 
 from .. import observe
 from ..errors import GradientError, program
-from ..observe import Switch
 from . import grad_mode
 from .backward import Pass, current
 from .computed import TWICE, Computed
@@ -27,7 +26,7 @@ from .element import Element, Host, mixed
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
-from .level import Guest, Layer, Run
+from .level import Guest, Layer, Run, Switch
 from .pullback import Pullback, conform_gradient
 from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from .views import inside_function, move_retained, rebase, refuse

@@ -13,14 +13,14 @@ from contextvars import Token
 from typing import Any, TypeVar
 
 from .. import observe
-from ..observe import OFF, Switch
+from ..observe import OFF
 from . import level
 from .each_call import each_call
-from .level import running
+from .level import Switch, running
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-BASE = observe.BASE
+BASE = level.BASE
 """The grad mode of the base level."""
 
 _gate, _set = observe.gate.get, observe.gate.set

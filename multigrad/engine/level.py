@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
 
-from ..observe import Mode, Switch, gate
+from ..observe import NONE, NOTHING, Mode, gate, made
 
 T = TypeVar("T")
 
@@ -55,6 +55,51 @@ def innermost(x: Any) -> Any:
     while isinstance(x, Layer):
         x = x._array
     return x
+
+
+class Switch:
+    """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return self.within(gate.get())
+
+    def set(self, on: Any) -> None:
+        gate.set(self.changed(gate.get(), on))
+
+    def within(self, mode: Any) -> Any:
+        """What it is in that state of the gate."""
+        return mode is True or self not in mode.off
+
+    def changed(self, mode: Any, on: Any) -> Any:
+        """The state of the gate where it is `on`, and else as in `mode`."""
+        off = NONE if mode is True else mode.off
+        if bool(on) is not (self in off):
+            return mode
+        off = off - {self} if on else off | {self}
+        return made(True, off, NOTHING) if mode is True else made(mode.base, off, mode.watch)
+
+
+class BaseSwitch(Switch):
+    """The grad mode of the base level. None inside the forward of a Function: nothing is recorded, but it is noted what is computed."""
+
+    __slots__ = ()
+
+    def within(self, mode: Any) -> bool | None:
+        return True if mode is True else mode.base
+
+    def changed(self, mode: Any, on: bool | None) -> Any:
+        if mode is True:
+            return made(on, NONE, NOTHING)
+        if on is not False:
+            return made(on, mode.off, mode.watch)
+        if mode.quiet is None:
+            mode.quiet = made(False, mode.off, mode.watch)
+        return mode.quiet
+
+
+BASE = BaseSwitch()
 
 
 class Run:

@@ -73,7 +73,7 @@ class Run:
         recorder = self.profile._recorder
         assert recorder is not None
         start = recorder.start
-        end = max([self.observer.closed - start, *(round(1000 * e.time_range.end) for e in events)])
+        end = max([self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)])
         memory = _memory(self.observer, start)
         seen = self.observer.graph
         graph = "" if seen is None else f"{_which(seen, self.observer.passes)}: {seen.summary or seen.error}"
@@ -180,7 +180,7 @@ def _memory(observer: RunObserver, start: int) -> dict[str, Any]:
     last = line[-1] if line else (start, 0, 0)
     points = [[t - start, total, device] for t, total, device in _thinned(line)]
     return {"points": points, "devices": any(x[2] for x in line), "peak": [peak[0] - start, peak[1]], "last": last[1],
-            "at_peak": _holders(observer.alive(peak[0])), "at_end": _holders(observer.alive(observer.closed))}
+            "at_peak": _holders(observer.alive(peak[0])), "at_end": _holders(observer.alive(observer.stopped))}
 
 
 def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

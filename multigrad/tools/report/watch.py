@@ -69,7 +69,7 @@ class RunObserver(Observer):
         """(start, end, thread) of each time that a graph was looked at."""
         self.later: set[str] = set()
         """The libraries in use that compute after their functions have returned."""
-        self.began = self.closed = perf_counter_ns()
+        self.began = self.stopped = perf_counter_ns()
         self._spent = 0
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
@@ -81,7 +81,7 @@ class RunObserver(Observer):
     def close(self) -> None:
         observe.leave(self)
         self.ended = True
-        self.closed = perf_counter_ns()
+        self.stopped = perf_counter_ns()
         last = None if self._last is None else self._last()
         if not self.passes and last is not None:
             self._look([last], 0, self._site_of(last._node))
