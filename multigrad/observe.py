@@ -42,7 +42,7 @@ class Call:
     result  what it returned; NotImplemented as long as it has not, or where it was left to another operand; the error that it raised
     """
 
-    __slots__ = ("args", "kind", "kwargs", "name", "node", "of", "op", "order", "result")
+    __slots__ = ("__weakref__", "args", "kind", "kwargs", "name", "node", "of", "op", "order", "result")
 
     def __init__(self, kind: str, op: Any, name: str, order: Sequence[str], args: Sequence[Any], kwargs: Any = None, node: Any = None,
                  of: Any = None) -> None:
