@@ -4,8 +4,8 @@ There is one gate, a ContextVar, which every operation reads to know whether it 
 observes, else a Mode: what is switched off, and the observers. So observation is free when it is off, and when it is on, only the contexts that
 entered an observer pay for it: this thread and asyncio task, tasks that it begins, and threads that run in a copy of its context.
 
-Inside an operation nothing but new nodes, and what they save, is told: what carries an operation out is part of it. Composite operations, in-place
-operations, Functions and nodes of a pass are transparent.
+An operation is told of where it is called, once, whatever the levels that it is carried out at. What rules and composite operations call on the way
+is told of inside of it.
 """
 
 from __future__ import annotations
@@ -58,10 +58,13 @@ class Observer:
     timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
             declaration, start and end in nanoseconds, and what the operation returned, None if it raised
     ended   whether it wants to be told of nothing any more, wherever it is still in force
+    whole   whether operations and conversions are whole to it: of what happens inside of one it is told of nodes only. A composite operation is
+            what it consists of
     """
 
     __slots__ = ()
     events: frozenset[str] = frozenset()
+    whole: bool = False
     timed: Callable[[Any, int, int, Any], None] | None = None
     ended: bool = False
 
@@ -94,18 +97,18 @@ class Watch:
     operations  those that are told of operations, innermost last
     nodes       those that are told of nodes or of what these save, innermost first
     tangents    those that are told of the rules of tangents
-    inside      the same inside of an operation, where calls are part of it
+    within      whether this is inside of an operation
     """
 
-    __slots__ = ("_inside", "_of", "nodes", "observers", "operations", "part", "tangents", "timed")
+    __slots__ = ("_inside", "_of", "nodes", "observers", "operations", "tangents", "timed", "within")
 
-    def __init__(self, observers: tuple[Observer, ...], part: frozenset[str] | None = None) -> None:
+    def __init__(self, observers: tuple[Observer, ...], within: bool = False) -> None:
         self.observers = observers
-        self.part = part
+        self.within = within
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
+        self.tangents = self.of(TANGENT)
         self.nodes = tuple(dict.fromkeys(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT)))
-        self.tangents = tuple(o for o in observers if TANGENT in o.events)
         self.timed = self.operations[0].timed if len(self.operations) == 1 else None
         self._inside: Watch | None = None
 
@@ -113,20 +116,15 @@ class Watch:
         """Those that are told of events of this kind."""
         told = self._of.get(kind)
         if told is None:
-            all_parts = self.part is None or kind in _KEPT
-            told = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and (all_parts or self.part & o.events)))
-            self._of[kind] = told
+            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and not (self.within and o.whole)))
         return told
 
     @property
     def inside(self) -> Watch:
+        """The same inside of an operation."""
         if self._inside is None:
-            self._inside = Watch(self.observers, frozenset())
+            self._inside = Watch(self.observers, True) if not self.within and any(o.whole for o in self.observers) else self
         return self._inside
-
-    def within_rule(self) -> Watch:
-        """The same inside the rule of a tangent, of whose operations those are told that ask for it."""
-        return Watch(self.observers, frozenset({TANGENT}))
 
 
 _KEPT = frozenset({NODE, SAVED})
@@ -212,7 +210,8 @@ class Mode:
     def inside(self) -> Any:
         """The state of the gate inside of an operation."""
         if self._inside is None:
-            self._inside = made(self.base, self.off, self.watch.inside)
+            inside = self.watch.inside
+            self._inside = self if inside is self.watch else made(self.base, self.off, inside)
         return self._inside
 
 
@@ -243,7 +242,7 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     """The state of the gate with these observers in the place of those in `mode`."""
     if mode is True:
         return made(True, _NONE, Watch(observers))
-    return made(mode.base, mode.off, Watch(observers, mode.watch.part if observers else None))
+    return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
 def enter(observer: Observer) -> None:
@@ -359,6 +358,8 @@ def _task() -> int:
 def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], undone: Any = NotImplemented) -> Any:
     """Run `function`, which is that call. `undone`: what it returns where it left the work to another."""
     tokens = [(observer, observer.begin(call)) for observer in told if not observer.ended]
+    if not tokens:
+        return function()
     if call.node is not None:
         call.args = ()  # a leaf may keep an array that nothing else holds
     try:
@@ -370,8 +371,17 @@ def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], un
         call.result = error
         raise
     finally:
-        for observer, token in reversed(tokens):
-            observer.end(token, call)
+        _end(tokens, call)
+
+
+def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:
+    """Tell all of the end, innermost first, also where one of them raises."""
+    observer, token = tokens.pop()
+    try:
+        observer.end(token, call)
+    finally:
+        if tokens:
+            _end(tokens, call)
 
 
 def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -380,23 +390,29 @@ def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[...,
         if observer.ended:
             gate.set(without_ended(mode))
             return function(*args, **kwargs)
-    timed = mode.watch.timed
+    inside = mode if op.kind == "composite" else mode.inside
+    if inside is mode:
+        return _operation(mode, op, order, function, args, kwargs)
     try:
-        if op.kind != "composite":
-            gate.set(mode.inside)
-        if timed is None:
-            return around(mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
-        result: Any = None
-        start = perf_counter_ns()
-        try:
-            result = function(*args, **kwargs)
-        finally:
-            end = perf_counter_ns()
-            if result is not NotImplemented:
-                timed(op, start, end, result)
-        return result
+        gate.set(inside)
+        return _operation(mode, op, order, function, args, kwargs)
     finally:
         gate.set(mode)
+
+
+def _operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    timed = mode.watch.timed
+    if timed is None:
+        return around(mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
+    result: Any = None
+    start = perf_counter_ns()
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        end = perf_counter_ns()
+        if result is not NotImplemented:
+            timed(op, start, end, result)
+    return result
 
 
 def without_ended(mode: Mode) -> Any:
@@ -419,16 +435,11 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:
     """Run the rule of a tangent. What it calls is its part, and no part of the operation."""
-    before = gate.get()
-    told = () if before is True else before.watch.tangents
+    told = observers(TANGENT)
     if not told:
         return rule(*args)
     lift = next((o.lift for o in told if type(o).lift is not Observer.lift), None)
-    try:
-        gate.set(made(before.base, before.off, before.watch.within_rule()))
-        return within(rule, *args) if lift is None else within(lift, rule, *args)
-    finally:
-        gate.set(before)
+    return within(rule, *args) if lift is None else within(lift, rule, *args)
 
 
 def within(function: Callable[..., Any], *args: Any) -> Any:

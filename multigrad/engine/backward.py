@@ -256,7 +256,10 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
     g = box[0]
     call = Call(STEP, None, node.name(), (), g if type(g) in (tuple, list) else (g,), node=node)
     g = None  # a leaf may keep what nothing else holds
-    return observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    if found is not STOP and not p.keep and node.rule.saves:
+        node.saved = node.cells = None
+    return found
 
 
 def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
@@ -319,7 +322,7 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
         direct = p.raw and not _any_layer(g if type(g) is tuple else (g,))
         found = rule.vjp(node.host.xp, g, *saved) if direct else observe.within(_lifted, node, saved, g, p) if p.told and type(node) is not Node \
             else _lifted(node, saved, g, p)
-    if not p.keep and rule.saves:
+    if not p.keep and rule.saves and not p.told:  # who observes sees the saved arrays freed after the node, see step
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
         refuse_none(rule)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from .. import observe
@@ -73,7 +74,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
         "_kinds": element.by_type, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
-        "_learn": partial(learn, function_of), "_observed": observe.operation, "_order": _order(op, reflected),
+        "_learn": partial(learn, inner_function), "_observed": observe.operation, "_order": _order(op, reflected),
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -84,12 +85,20 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     function.__module__ = "multigrad"
     if not reflected and not method and not operator:
         function.__signature__ = op.signature
-    scope["_self"] = function
+    scope["_told"] = True
+    scope["_inner"] = FunctionType(function.__code__, scope | {"_told": False}, function.__name__, function.__defaults__)
+    scope["_inner"].__kwdefaults__ = function.__kwdefaults__
     made: Callable[..., Any] = function
     return made
 
 
-ways.inner_function = function_of
+def inner_function(op: Op) -> Callable[..., Any]:
+    """The function of an operation as it is called on values one layer further in: observers are told of an operation where it is called."""
+    inner: Callable[..., Any] = function_of(op).__globals__["_inner"]  # type: ignore[attr-defined]
+    return inner
+
+
+ways.inner_function = inner_function
 
 
 def _order(op: Op, reflected: bool) -> tuple[str, ...]:
@@ -102,8 +111,8 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
     names = list(op.roles)
     yield f"def function({_parameters(op, reflected, method)}):"
     yield "    _r = _gate()"
-    yield "    if _r is not True and _r.operations:"
-    yield f"        return _observed(_r, _op, _order, _self, {_arguments(op, reflected)})"
+    yield "    if _r is not True and _told and _r.operations:"
+    yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
     for p in op.signature.parameters.values():  # from here on there are no other sequences than tuples and lists
         if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
             yield f"    if type({p.name}) is not tuple and type({p.name}) is not list:"

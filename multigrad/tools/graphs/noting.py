@@ -182,7 +182,8 @@ class _Noting:
         block = self._block()
         self._entered.append(block)
         _blocks.set((*_blocks.get(), block))
-        observe.enter(_NOTES)
+        if _NOTES not in observe.watching(observe.gate.get()):
+            observe.enter(_NOTES)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -190,8 +191,9 @@ class _Noting:
         block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]  # a generator may end it anywhere
         self._entered.remove(block)
         block.open = False
-        _blocks.set(tuple(b for b in inside if b.open))
-        if block in inside:
+        open_ = tuple(b for b in inside if b.open)
+        _blocks.set(open_)
+        if not open_:
             observe.leave(_NOTES)
 
 
