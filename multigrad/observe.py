@@ -116,7 +116,8 @@ class Watch:
         """Those that are told of events of this kind."""
         told = self._of.get(kind)
         if told is None:
-            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and not (self.within and o.whole)))
+            all_ = kind in _KEPT or not self.within
+            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and (all_ or not o.whole)))
         return told
 
     @property

@@ -297,5 +297,5 @@ class detect_breaks:
 
     def __exit__(self, *exc: object) -> None:
         observer = self._observers.pop()
-        observer.ended = True  # in every context that it is still in force in
+        observer.close()
         observe.leave(observer)

@@ -31,6 +31,7 @@ class Facts(NamedTuple):
     starred  that of them which takes all positional arguments, if there is one
     smooth   those with a derivative; None: there is none, so what is followed goes on through all
     zero     those whose derivative is 0 wherever it is defined
+    simple   whether it takes its arrays one by one, by position, and returns one
     safe     whether nothing is lost where the result has a history
     """
 
@@ -38,6 +39,7 @@ class Facts(NamedTuple):
     starred: str
     smooth: Collection[str] | None
     zero: frozenset[str]
+    simple: bool
     safe: bool
 
 
@@ -52,7 +54,7 @@ def facts(op: Op) -> Facts:
     simple = op.outputs == () and all(op.roles[a] == "array" and parameters[a].kind is not parameters[a].KEYWORD_ONLY for a in op.arrays)
     starred = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), "")
     smooth = None if op.kind == "nondifferentiable" else op.differentiable
-    return Facts(frozenset(op.arrays), starred, smooth, zero, simple and smooth is not None and op.kind != "composite" and not zero)
+    return Facts(frozenset(op.arrays), starred, smooth, zero, simple, smooth is not None and op.kind != "composite" and not zero)
 
 
 class Source(NamedTuple):
@@ -137,6 +139,11 @@ class Losses:
         self._used: dict[int, weakref.ref[AccumulateGrad]] = {}
         """The leaves of which it is known where they were used, by identity."""
 
+    def forget(self) -> None:
+        """Know no values any more."""
+        self.followed = Followed()
+        self._used = {}
+
     def note(self, kind: str, what: str, where: Site, nodes: Iterable[Node | None]) -> None:
         """Note a break of a value with these histories."""
         self.report.add(kind, what, where, self.report.leaves(nodes))
@@ -151,16 +158,26 @@ class Losses:
         """Note what an operation has lost."""
         result, op = call.result, call.op
         known = facts(op)
-        if known.safe and not self.followed and isinstance(result, Tensor) and type(result._node) is Node and not result._elem.layered:
-            for x in call.args:
-                if isinstance(x, Tensor) and type(x._node) is AccumulateGrad:
-                    self._mark(x._node)
+        if known.simple and isinstance(result, Tensor) and not result._elem.layered and self._is_kept(call, known):
             return
         if op.kind == "composite" or result is NotImplemented or isinstance(result, BaseException):
             return
         operands = Operands(_given(call, known), self.followed, known.smooth)
         if operands.tracked or operands.sources:
             self._look(op, operands, operands.top, result)
+
+    def _is_kept(self, call: Call, known: Facts) -> bool:
+        """Whether nothing is lost at the only level that there is: nothing has a history, or the result has that of its operands."""
+        constant, followed = True, self.followed
+        for x in call.args:
+            if isinstance(x, Layer):
+                if not isinstance(x, Tensor) or x._elem.layered or (followed and followed.sources(x)):
+                    return False
+                if x._node is not None:
+                    constant = False
+                    if type(x._node) is AccumulateGrad:
+                        self._mark(x._node)
+        return constant or (known.safe and type(call.result._node) is Node)
 
     def _mark(self, leaf: AccumulateGrad) -> None:
         """Note where a leaf was used first."""

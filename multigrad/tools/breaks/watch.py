@@ -45,6 +45,7 @@ class BreakObserver(Observer):
     """Notes in a report what loses a gradient in the contexts that it was entered in."""
 
     events = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE})
+    whole = True
 
     def __init__(self, report: BreakReport) -> None:
         self.report = report
@@ -65,30 +66,31 @@ class BreakObserver(Observer):
 
     def end(self, token: Any, call: Call) -> None:
         kind = call.kind
+        if token is not None and (kind is WRITE or kind is FUNCTION):
+            _inside.set(None)
+        if self.ended:
+            return
         if kind is OPERATION:
-            if not self.ended and _outermost() is None:
+            if _outermost() is None:
                 self.losses.operation(call)
         elif kind is STEP:
             if type(call.node) is CustomNode and type(call.result) is tuple:
                 self.report.given(call.node.ctx, [g is not None for g in call.result])
         elif kind is PASS:  # by its end it is known what Functions gave no gradient to
             self.report.passed([node for node, _ in call.args[0]], bool(call.name))
+        elif isinstance(call.result, BaseException):
+            pass
         elif kind is CONVERSION:
-            if not isinstance(call.result, BaseException):
-                self._converted(token, call)
-        elif token is not None:
-            self._left(token, call)
-
-    def _left(self, token: Any, call: Call) -> None:
-        """At the end of the outermost write or Function."""
-        _inside.set(None)
-        failed = isinstance(call.result, BaseException) or (call.result is NotImplemented and call.of is None)
-        if self.ended or failed:
-            return
-        if call.kind is WRITE:
-            self.losses.written(call, *token)
-        else:
+            self._converted(token, call)
+        elif token is not None and kind is FUNCTION:
             self.losses.function(call)
+        elif token is not None and (call.result is not NotImplemented or call.of is not None):
+            self.losses.written(call, *token)
+
+    def close(self) -> None:
+        """Note nothing any more, in whatever context it is still in force."""
+        self.ended = True
+        self.losses.forget()
 
     # ----- Conversions -----
 
