@@ -372,7 +372,10 @@ def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], un
         call.result = error
         raise
     finally:
-        _end(tokens, call)
+        try:
+            _end(tokens, call)
+        finally:
+            call.result = None  # the traceback of an error leads here: a cycle, which would keep all that it knows
 
 
 def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:
@@ -389,8 +392,11 @@ def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[...,
     """Run the function of an operation where observers are told of it: `mode` is the state of the gate, and again when it returns."""
     for observer in mode.operations:
         if observer.ended:
-            gate.set(without_ended(mode))
-            return function(*args, **kwargs)
+            mode = without_ended(mode)
+            gate.set(mode)
+            if mode is True or not mode.operations:
+                return function(*args, **kwargs)
+            break
     inside = mode if op.kind == "composite" else mode.inside
     if inside is mode:
         return _operation(mode, op, order, function, args, kwargs)

@@ -64,7 +64,7 @@ def watch_threads() -> Callable[[], None]:
             observe.enter(observer)
 
     threading.setprofile(begin)
-    return lambda: threading.setprofile(before)  # type: ignore[arg-type]
+    return lambda: threading.setprofile(before)
 
 
 def _last(finish: Callable[[int], int], ended: list[int], process: int) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import copy
 import functools
+import gc
 import inspect
 import math
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +236,7 @@ LOST = {
     "applied": (lambda xp, a: Constant.apply(a), "detached", "Constant.apply()"),
     "applied_in_no_grad": (lambda xp, a: mg.no_grad()(First.apply)(a, 0.0), "no_grad", "First.apply()"),
     "alias": (lambda xp, a: mg.no_grad()(xp.linalg.matmul)(a, a), "no_grad", "matmul"),
+    "copied": (lambda xp, a: mg.no_grad()(copy.deepcopy)(a * 1), "no_grad", "copy.deepcopy()"),
 }
 
 
@@ -780,8 +783,6 @@ def test_an_interrupted_write_does_not_end_what_is_looked_at(monkeypatch: pytest
 
 
 def test_a_graph_is_not_kept_by_the_report() -> None:
-    import weakref
-
     w = leaf(mg.namespace("numpy"))
     with detect_breaks() as report:
         y = mg.sin(w)
@@ -791,6 +792,48 @@ def test_a_graph_is_not_kept_by_the_report() -> None:
         del y, mask
         assert [ref() for ref in gone] == [None, None]
     assert len(report) == 2
+
+
+def test_an_error_keeps_nothing() -> None:
+    class Bad(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            seen.append(weakref.ref(ctx))
+            raise ValueError
+
+    seen: list[Any] = []
+    w = leaf(mg.namespace("numpy"))
+    gc.disable()
+    try:
+        with detect_breaks():
+            for wrong in (lambda: Bad.apply(w), lambda: mg.reshape(mg.sin(w), (3,)), lambda: (w * 1).numpy()):
+                with contextlib.suppress(Exception):
+                    wrong()
+            assert seen[0]() is None
+            seen.append(weakref.ref(w))
+        del w, wrong
+        assert seen[1]() is None
+    finally:
+        gc.enable()
+
+
+def test_a_report_that_was_left_in_a_pass() -> None:
+    w = leaf(mg.namespace("numpy"))
+    watch = detect_breaks()
+    report = watch.__enter__()
+    y = mg.sin(First.apply(w, w))
+    y.register_hook(lambda g: watch.__exit__(None, None, None))
+    mg.sum(y).backward()
+    assert not report.passes and w.grad is not None
+
+
+def test_functions_with_rules_are_told_as_they_are_called() -> None:
+    f = func.custom_vjp(lambda x: mg.sin(x))
+    f.defvjp(lambda x: (mg.sin(x), x), lambda x, g: (g * mg.cos(x),))
+    w = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report, mg.no_grad():
+        f(w), First.apply(w, w)
+    assert [b.what for b in report] == ["<lambda>()", "First.apply()"]
 
 
 def test_reports_of_kinds() -> None:

@@ -281,7 +281,7 @@ class detect_breaks:
     It belongs to the thread and the asyncio task that enters it; tasks begun inside are looked at, too, and threads that run in a copy of the
     context (`contextvars.copy_context().run`). What is noted: conversions (np.asarray, which is refused, float, int, item, tolist, .array),
     detach, .data, casts to integers, operations that have no derivative or whose derivative is 0 by rule, Tensors that require grad used in
-    no_grad; in transformations of multigrad.func, too. The program does what it does without; its operations take some times as long.
+    no_grad; in transformations of multigrad.func, too. The program does what it does without; its operations take about four times as long.
     """
 
     def __init__(self) -> None:

@@ -317,13 +317,9 @@ def _shows(op: Op, outs: Sequence[Any]) -> bool:
 
 def _applied(call: Call) -> str:
     """The call of a Function, as the program writes it."""
-    frame = observe.caller()
-    outside = program(frame)
-    while frame is not None and frame is not outside:
-        if frame.f_code.co_name == "apply":
-            return f"{call.name}.apply()"
-        frame = frame.f_back
-    return f"{call.name}()"
+    frame = observe.caller()  # what applies the function, called by `Function.apply` or by `__call__` of a function with a rule
+    caller = None if frame is None else frame.f_back
+    return f"{call.name}{'.apply' if caller is not None and caller.f_code.co_name == 'apply' else ''}()"
 
 
 def _recorded(x: Any, levels: set[int]) -> bool:

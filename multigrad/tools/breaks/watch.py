@@ -116,11 +116,11 @@ class BreakObserver(Observer):
 
     def _converted(self, where: Site | None, call: Call) -> None:
         """What has no history is followed, or used as a value. Truth values may be there to decide by, as numbers do not."""
-        x = call.args[0]
         if call.name in TOLD:
-            self._tell(x, TOLD[call.name])
+            self._tell(call)
         if where is None:
             return
+        x = call.args[0]
         sources = self.losses.followed.sources(x)
         kind = LOSES[call.name][1]
         if kind == "detached":
@@ -131,12 +131,16 @@ class BreakObserver(Observer):
             if read or s.kind == "no_grad":
                 self.losses.use(s)
 
-    def _tell(self, x: Any, what: str) -> None:
-        nodes = nodes_of(x)
+    def _tell(self, call: Call) -> None:
+        nodes = nodes_of(call.args[0])
         frame = observe.caller() if nodes and _outermost() is None else None
         where = None if frame is None or frame.f_code.co_filename.startswith(OWN) else place(frame)
-        if where is not None:
-            self.report.tell(self.report.leaves(nodes), f"{what} at {where}")
+        if where is None:
+            return
+        if call.name == "deepcopy" and not nodes_of(call.result):
+            self.losses.note("no_grad", "copy.deepcopy()", where, nodes)
+        else:
+            self.report.tell(self.report.leaves(nodes), f"{TOLD[call.name]} at {where}")
 
     # ----- Leaves -----
 
