@@ -56,7 +56,8 @@ class Observer:
 
     events  of which kinds, by the names of this module
     timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
-            declaration, start and end in nanoseconds, and what the operation returned, None if it raised
+            declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left that to another operand, None
+            if it raised
     ended   whether it wants to be told of nothing any more, wherever it is still in force
     whole   whether operations and conversions are whole to it: of what happens inside of one it is told of nodes only. A composite operation is
             what it consists of
@@ -77,6 +78,10 @@ class Observer:
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`. A new leaf has no operands."""
 
+    def recorded_alone(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+        """The same where no other observer is told of this node, which has no notes yet."""
+        self.recorded(node, operands, result)
+
     def lift(self, rule: Callable[..., Any], *args: Any) -> Any:
         """Run the rule of a tangent, of which the operations are to be told (TANGENT)."""
         return rule(*args)
@@ -96,20 +101,30 @@ class Watch:
 
     operations  those that are told of operations, innermost last
     nodes       those that are told of nodes or of what these save, innermost first
+    alone       where there is one of them, what tells it
     tangents    those that are told of the rules of tangents
     within      whether this is inside of an operation
+    parts       whether it is another one inside of an operation
+
+    Neither it nor a Mode refers to itself: reference counting frees observers, and what they keep.
     """
 
-    __slots__ = ("_inside", "_of", "nodes", "observers", "operations", "tangents", "timed", "within")
+    __slots__ = ("_inside", "_of", "alone", "nodes", "observers", "operations", "parts", "tangents", "timed", "within")
 
     def __init__(self, observers: tuple[Observer, ...], within: bool = False) -> None:
         self.observers = observers
         self.within = within
+        self.parts = not within and any(o.whole for o in observers)
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
         self.nodes = tuple(dict.fromkeys(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT)))
-        self.timed = self.operations[0].timed if len(self.operations) == 1 else None
+        self.alone = None
+        if len(self.nodes) == 1:
+            one = self.nodes[0]
+            self.alone = one.recorded if type(one).recorded_alone is Observer.recorded_alone else one.recorded_alone
+        only = self.operations[0] if len(self.operations) == 1 else None
+        self.timed = None if only is None or only.whole else only.timed
         self._inside: Watch | None = None
 
     def of(self, kind: str) -> tuple[Observer, ...]:
@@ -123,9 +138,16 @@ class Watch:
     @property
     def inside(self) -> Watch:
         """The same inside of an operation."""
+        if not self.parts:
+            return self
         if self._inside is None:
-            self._inside = Watch(self.observers, True) if not self.within and any(o.whole for o in self.observers) else self
+            self._inside = Watch(self.observers, True)
         return self._inside
+
+    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+        """Tell of a node that was made, those further in first."""
+        for observer in self.nodes:
+            observer.recorded(node, operands, result)
 
 
 _KEPT = frozenset({NODE, SAVED})
@@ -184,16 +206,22 @@ class Mode:
     off         the grad modes of transformations that are off
     watch       the observers
     operations  those of them that are told of operations
+    timed       what takes the times of operations, where nothing else is wanted
+    tells       whether the base level records, and nodes are told of
+    recorded    tells of a node that was made, given the node, the operands, and the result
     quiet       the same with the base level off, once it was asked for
     """
 
-    __slots__ = ("_inside", "base", "off", "operations", "quiet", "watch")
+    __slots__ = ("_inside", "base", "off", "operations", "quiet", "recorded", "tells", "timed", "watch")
 
     def __init__(self, base: bool | None, off: frozenset[Switch], watch: Watch) -> None:
         self.base = base
         self.off = off
         self.watch = watch
         self.operations = watch.operations
+        self.timed = watch.timed
+        self.tells = bool(base and watch.nodes)
+        self.recorded = watch.alone or watch.recorded
         self.quiet: Mode | None = None
         self._inside: Any = None
 
@@ -202,17 +230,13 @@ class Mode:
         on = self.base if run is None else run.records_in(self, level)
         return self if on and self.watch.nodes else on
 
-    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Tell of a node that was made, those further in first."""
-        for observer in self.watch.nodes:
-            observer.recorded(node, operands, result)
-
     @property
     def inside(self) -> Any:
         """The state of the gate inside of an operation."""
+        if not self.watch.parts:
+            return self
         if self._inside is None:
-            inside = self.watch.inside
-            self._inside = self if inside is self.watch else made(self.base, self.off, inside)
+            self._inside = made(self.base, self.off, self.watch.inside)
         return self._inside
 
 
@@ -390,36 +414,27 @@ def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:
 
 def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the function of an operation where observers are told of it: `mode` is the state of the gate, and again when it returns."""
-    for observer in mode.operations:
-        if observer.ended:
-            mode = without_ended(mode)
-            gate.set(mode)
-            if mode is True or not mode.operations:
-                return function(*args, **kwargs)
-            break
+    timed = mode.timed
+    if timed is not None:
+        result: Any = None
+        start = perf_counter_ns()
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            timed(op, start, perf_counter_ns(), result)
+        return result
+    if any(o.ended for o in mode.operations):
+        left = without_ended(mode)
+        gate.set(left)
+        if left is True or not left.operations:
+            return function(*args, **kwargs)
+        mode = left
     inside = mode if op.kind == "composite" else mode.inside
-    if inside is mode:
-        return _operation(mode, op, order, function, args, kwargs)
     try:
         gate.set(inside)
-        return _operation(mode, op, order, function, args, kwargs)
+        return around(mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
     finally:
         gate.set(mode)
-
-
-def _operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    timed = mode.watch.timed
-    if timed is None:
-        return around(mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
-    result: Any = None
-    start = perf_counter_ns()
-    try:
-        result = function(*args, **kwargs)
-    finally:
-        end = perf_counter_ns()
-        if result is not NotImplemented:
-            timed(op, start, end, result)
-    return result
 
 
 def without_ended(mode: Mode) -> Any:

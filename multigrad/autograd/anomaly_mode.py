@@ -6,14 +6,16 @@ its context. (PyTorch's belongs to the process.)
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from contextvars import ContextVar
+from types import CodeType, FrameType
 from typing import Any
 
 from .. import observe
 from ..engine.backward import STOP
-from ..engine.graph import ENABLE, AccumulateGrad, Node, extra
+from ..engine.graph import ENABLE, AccumulateGrad, Node, notes
 from ..engine.level import innermost
 from ..errors import PACKAGE
 from ..observe import NODE, STEP, Call, Observer
@@ -85,6 +87,41 @@ class set_detect_anomaly:
         _set_enabled(self.prev, self.prev_check_nan)
 
 
+class Trace:
+    """The stack of the call that made a node, and the node that induced it. The text is made when it is read."""
+
+    __slots__ = ("frames", "parent")
+
+    def __init__(self, frame: FrameType | None, parent: Node | None) -> None:
+        self.parent = parent
+        frames: list[tuple[CodeType, int]] = []
+        self.frames = frames
+        while frame is not None:
+            frames.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+
+    def lines(self) -> list[tuple[str, int, str]]:
+        """File, line and function of each frame, outermost first, without our own at their end."""
+        frames = self.frames
+        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(_OWN)), len(frames))
+        return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(frames[inner:])]
+
+    def tell(self, metadata: dict[str, Any]) -> None:
+        """Put it into the metadata of a node, under the names of PyTorch."""
+        if TRACEBACK not in metadata:
+            metadata[TRACEBACK] = traceback.format_list([(*line, None) for line in self.lines()])
+            if self.parent is not None:
+                metadata[PARENT] = self.parent
+
+
+def _line(code: CodeType, at: int) -> int:
+    """The line of an instruction."""
+    return next((line for start, end, line in code.co_lines() if start <= at < end and line is not None), code.co_firstlineno)
+
+
+_OWN = (PACKAGE, "<multigrad", "<pullback")
+
+
 class _Anomaly(Observer):
     """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass return."""
 
@@ -92,17 +129,8 @@ class _Anomaly(Observer):
     events = frozenset({NODE, STEP})
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        """Note in a new node's metadata the frames, without our own at their end, and the node that induced it."""
-        if type(node) is AccumulateGrad:
-            return
-        metadata = extra(node).metadata
-        stack = traceback.extract_stack()
-        while stack and stack[-1].filename.startswith((PACKAGE, "<multigrad", "<pullback")):
-            stack.pop()
-        metadata[TRACEBACK] = stack.format()
-        parent = _running.get()
-        if parent is not None:
-            metadata[PARENT] = parent
+        if type(node) is not AccumulateGrad:
+            notes(node)[TRACEBACK] = Trace(sys._getframe(1), _running.get())
 
     def begin(self, call: Call) -> Node | None:
         before = _running.get()
@@ -150,7 +178,7 @@ def _has_nan(node: Node, x: Any) -> bool:
 
 def _tell(node: Node) -> None:
     """Warn with the forward call that made `node`, and those of the nodes that induced it."""
-    metadata = extra(node).metadata
+    metadata = node.metadata
     if TRACEBACK not in metadata:
         warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass "
                       "for more information.", UserWarning, stacklevel=2)
@@ -159,7 +187,7 @@ def _tell(node: Node) -> None:
                   UserWarning, stacklevel=2)
     parent = metadata.get(PARENT)
     while parent is not None:
-        metadata = extra(parent).metadata
+        metadata = parent.metadata
         if TRACEBACK not in metadata:
             warnings.warn("\n\nNo forward pass information available of the previous calculation that was induced by "
                           f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=2)

@@ -13,14 +13,15 @@ from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, Switch, gate
 from ..registry import Rule
 from . import grad_mode
-from .accumulation import accumulate
+from .accumulation import accumulate, added, astype, widened
 from .computed import Computed
+from .dispatch import lifted
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .level import Layer, come_back, go_outside, running, settle, state, undo
 from .reach import reach, survey
-from .tensor import Tensor, element_of, strip, wrap, wrap_at
+from .tensor import Tensor, strip, wrap_at
 
 
 class Pass:
@@ -94,8 +95,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         else:
             total = buffers[node]
             if narrow_seen[0]:
-                total = _widened(node, total, narrow)
-            buffers[node] = total + g if p.raw else _added(total, g)
+                total = widened(node, total, narrow)
+            buffers[node] = total + g if p.raw else added(total, g)
             owned.add(node)
 
     node: Any = None  # a Node, or None while it is being chosen
@@ -117,7 +118,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 node = None
                 continue
             if narrow and node in narrow:
-                g = _astype(g, narrow.pop(node))
+                g = astype(g, narrow.pop(node))
         kind = type(node)
         if kind is not plain:
             if kind is leaf and node.extra is None and inner is None and not p.into:
@@ -214,25 +215,6 @@ def _pass_on(node: Node, p: Pass, heap: list[Any], buffers: dict[Node, Any], del
     for parent, gradient in zip((node.next,), (found,), strict=True) if node.rule.single else zip(node.next, found, strict=True):
         if p.needed is None or parent in p.needed:
             deliver(parent, gradient)
-
-
-def _widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
-    """What a node has received, in the dtype to add up in. In float16, 2048 + 1 is 2048: many small gradients would be lost."""
-    elem = element_of(total)
-    if elem.wide is None:
-        return total
-    narrow[node] = elem.dtype
-    return _astype(total, elem.wide)
-
-
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two contributions. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return a + b if isinstance(a, Layer) else b + a
-
-
-def _astype(x: Any, dtype: Any) -> Any:
-    host = element_of(x).host
-    return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)
 
 
 def refuse_none(rule: Any) -> None:
@@ -359,23 +341,23 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
         heappush(heap, (-node.seq, node))
     before = buffers[node][pick.number]
     if g is not None:
-        buffers[node][pick.number] = g if before is None else _added(before, g)
+        buffers[node][pick.number] = g if before is None else added(before, g)
 
 
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
     rule = node.rule
     if p.create:
-        lifted = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
+        given = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
     elif isinstance(g, Layer) or (type(g) is tuple and _any_layer(g)) or (not p.raw and _any_layer(saved)):
-        lifted = [value if source is None or isinstance(value, Layer) else _constant(value) for value, source in zip(saved, rule.sources)]
+        given = [value if source is None or isinstance(value, Layer) else lifted(value) for value, source in zip(saved, rule.sources)]
     else:
         return rule.vjp(node.host.xp, g, *saved)
     if not isinstance(g, Layer):
-        g = _constant(g)
+        g = lifted(g)
     token = go_outside(None)  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
     try:
-        found = rule.vjp(node.host.bound, g, *lifted)
+        found = rule.vjp(node.host.bound, g, *given)
     finally:
         come_back(token)
     if p.create:
@@ -387,13 +369,6 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
 
 def _any_layer(values: tuple[Any, ...]) -> bool:
     return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
-
-
-def _constant(x: Any) -> Any:
-    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
-    if isinstance(x, tuple):
-        return tuple([_constant(y) for y in x])
-    return wrap(x) if not isinstance(x, Layer) and hasattr(x, "dtype") else x
 
 
 def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
@@ -493,7 +468,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         elif p.raw and node in owned:
             buffers[node] += g
         else:
-            buffers[node] = _added(_widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g)
+            buffers[node] = added(widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g)
             owned.add(node)
 
     for root, gradient in roots:
@@ -502,7 +477,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         node = heappop(heap)[1]
         box = [buffers.pop(node)]
         if node in narrow:
-            box[0] = _astype(box[0], narrow.pop(node))
+            box[0] = astype(box[0], narrow.pop(node))
         gradient = None
         found = step(node, type(node), box, p, heap, buffers)
         if found is STOP:

@@ -94,7 +94,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
 
 def inner_function(op: Op) -> Callable[..., Any]:
     """The function of an operation as it is called on values one layer further in: observers are told of an operation where it is called."""
-    inner: Callable[..., Any] = function_of(op).__globals__["_inner"]  # type: ignore[attr-defined]
+    inner: Callable[..., Any] = function_of(op).__globals__["_inner"]
     return inner
 
 
@@ -406,7 +406,7 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
 def _ask(pad: str) -> Iterator[str]:
     """Ask the gate, as it was read at the beginning: whether the level records, or a Mode whose observers are to be told."""
     yield f"{pad}if _r is not True:"
-    yield f"{pad}    _r = _r.base and _r.at(None, 1) if _e.run is None else _r.at(_e.run, _e.level)"
+    yield f"{pad}    _r = (_r if _r.tells else _r.base) if _e.run is None else _r.at(_e.run, _e.level)"
 
 
 def _told(op: Op, pad: str) -> Iterator[str]:

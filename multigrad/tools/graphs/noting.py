@@ -9,21 +9,18 @@ import contextlib
 import copy
 import functools
 import os
-import re
 import sys
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
-from weakref import WeakKeyDictionary
 
 from ... import observe
 from ...autograd.anomaly_mode import TRACEBACK
 from ...engine import element
 from ...engine.each_call import each_call
-from ...engine.graph import AccumulateGrad, Node
+from ...engine.graph import AccumulateGrad, Node, notes
 from ...engine.tensor import Tensor
 from ...errors import PACKAGE
 from ...observe import NODE, Observer
@@ -98,10 +95,8 @@ class Note(NamedTuple):
     outputs: tuple[Output | None, ...]
 
 
-_notes: WeakKeyDictionary[Node, Note] = WeakKeyDictionary()
-_blocks: ContextVar[tuple[_Block, ...]] = ContextVar("multigrad.graph_blocks", default=())
-"""The blocks of `label` and `record_lines` that were entered here, outermost first."""
 _numbers = count(1)
+NOTE = "note"
 
 
 _dtypes: dict[Any, str] = {}
@@ -122,51 +117,88 @@ def output_of(t: Any) -> Output | None:
     return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
 
 
-class _Notes(Observer):
-    """Notes every new node, as long as any of the blocks that it was entered for is open."""
+class _Block:
+    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted. `seen_by`: the observers that know it."""
 
-    __slots__ = ()
+    __slots__ = ("name", "number", "open", "seen_by")
+
+    def __init__(self, name: str | None, number: int = 0) -> None:
+        self.name, self.number, self.open = name, number, True
+        self.seen_by: list[_Notes] = []
+
+
+class _Notes(Observer):
+    """Notes of every new node the blocks that are open. There is one in a context: entering or leaving a block puts another in its place.
+
+    lines  whether the line of the program is wanted
+    stale  whether a block of it has ended in another context, as generators end theirs anywhere
+    plain  neither
+    """
+
+    __slots__ = ("blocks", "labels", "lines", "plain", "stale")
     events = frozenset({NODE})
 
+    def __init__(self, blocks: tuple[_Block, ...]) -> None:
+        self.blocks = blocks
+        self.labels = tuple((b.name, b.number) for b in blocks if b.name is not None)
+        self.lines = any(b.name is None for b in blocks)
+        self.stale = False
+        self.plain = not self.lines
+        for block in blocks:
+            block.seen_by.append(self)
+
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if type(node) is AccumulateGrad:
-            return
-        blocks = [b for b in _blocks.get() if b.open]
-        if not blocks:  # they ended in another context, as generators do
-            observe.leave(self)
-            return
-        where = site(sys._getframe(1), skipped()) if any(b.name is None for b in blocks) else None
-        outs = (result,) if isinstance(result, Tensor) else tuple(result)
-        labels = tuple((b.name, b.number) for b in blocks if b.name is not None)
-        _notes[node] = Note(where, labels, tuple(map(output_of, outs)))
+        if operands and self.plain and type(result) is Tensor:
+            notes(node)[NOTE] = self.labels, result._elem, result._array.shape  # what `noted` makes a Note of
+        elif type(node) is not AccumulateGrad:
+            self._note(node, result)
+
+    def recorded_alone(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
+        if operands and self.plain and type(result) is Tensor:
+            node.noted = {NOTE: (self.labels, result._elem, result._array.shape)}
+        else:
+            self.recorded(node, operands, result)
+
+    def _note(self, node: Node, result: Any) -> None:
+        if self.stale:
+            put([b for b in self.blocks if b.open])
+        current = in_force()
+        if current is not None:
+            where = site(sys._getframe(2), skipped()) if current.lines else None
+            outs = (result,) if isinstance(result, Tensor) else tuple(result)
+            notes(node)[NOTE] = Note(where, current.labels, tuple(map(output_of, outs)))
 
 
-_NOTES = _Notes()
+def in_force() -> _Notes | None:
+    """What notes new nodes here."""
+    return next((o for o in observe.watching(observe.gate.get()) if type(o) is _Notes), None)
 
 
-_ENTRY = re.compile(r'  File "(.*)", line (\d+), in (.*)\n')
+def put(blocks: Sequence[_Block]) -> None:
+    """Have these blocks be the open ones of this context."""
+    mode = observe.gate.get()
+    others = tuple(o for o in observe.watching(mode) if type(o) is not _Notes)
+    observe.gate.set(observe.watched(mode, (*others, _Notes(tuple(blocks))) if blocks else others))
+
+
+def noted(node: Node) -> Note | None:
+    """What `label`, `record_lines` or the report noted of a node."""
+    known = getattr(node, "noted", {})
+    note = known.get(NOTE)
+    if type(note) is tuple:
+        labels, elem, shape = note
+        note = known[NOTE] = Note(None, labels, (Output(tuple(shape), dtype_name(elem.dtype)),))
+    return note
 
 
 def note_of(node: Node) -> Note | None:
     """What was noted of a node; of one that only anomaly mode has seen, its line."""
-    found = _notes.get(node)
-    if found is None or found.site is None:
-        e = getattr(node, "extra", None)
-        stack = e.metadata.get(TRACEBACK) if e is not None else None
-        entry = _ENTRY.match(stack[-1]) if stack else None
-        if entry is not None:
-            where = Site(entry[1], int(entry[2]), entry[3])
-            return Note(where, (), ()) if found is None else found._replace(site=where)
-    return found
-
-
-class _Block:
-    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted."""
-
-    __slots__ = ("name", "number", "open")
-
-    def __init__(self, name: str | None, number: int = 0) -> None:
-        self.name, self.number, self.open = name, number, True
+    note = noted(node)
+    trace = getattr(node, "noted", {}).get(TRACEBACK)
+    if trace is not None and (note is None or note.site is None) and (lines := trace.lines()):
+        where = Site(*lines[-1])
+        return Note(where, (), ()) if note is None else note._replace(site=where)
+    return note
 
 
 class _Noting:
@@ -181,20 +213,24 @@ class _Noting:
     def __enter__(self) -> Self:
         block = self._block()
         self._entered.append(block)
-        _blocks.set((*_blocks.get(), block))
-        if _NOTES not in observe.watching(observe.gate.get()):
-            observe.enter(_NOTES)
+        put((*_open(), block))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        inside = _blocks.get()
+        inside = _open()
         block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]  # a generator may end it anywhere
         self._entered.remove(block)
         block.open = False
-        open_ = tuple(b for b in inside if b.open)
-        _blocks.set(open_)
-        if not open_:
-            observe.leave(_NOTES)
+        for seen in block.seen_by:
+            seen.stale, seen.plain = True, False
+        if block in inside or not _open():
+            put(_open())
+
+
+def _open() -> tuple[_Block, ...]:
+    """The open blocks of this context, outermost first."""
+    current = in_force()
+    return () if current is None else tuple(b for b in current.blocks if b.open)
 
 
 class record_lines(_Noting):

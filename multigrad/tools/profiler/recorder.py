@@ -10,6 +10,7 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
 
+from ... import observe
 from ...backends import discovery
 from ...engine import graph
 from ...engine.element import Host, host_of
@@ -103,8 +104,17 @@ class Recorder(Observer):
             self.memory.closed = True
 
     def _timed(self, what: Any, start: int, end: int, result: Any) -> None:
-        if self.end_time is None:
-            self.calls.append((what, start, end, here(), get_ident(), sequence(result), FORWARD, None))
+        if type(result) is Tensor:
+            node = result._node
+            number = -1 if node is None else node.seq if type(node) is Node else sequence(result)
+        elif result is NotImplemented:
+            return
+        else:
+            number = sequence(result)
+        if self.ended:  # it was closed, and this thread or task has not been told
+            observe.leave(self)
+        else:
+            self.calls.append((what, start, end, here(), get_ident(), number, FORWARD, None))
 
     def begin(self, call: Call) -> Any:
         if self.plain:

@@ -14,7 +14,7 @@ from typing import Any
 from ... import observe
 from ...engine import backward
 from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node, Pick
+from ...engine.graph import AccumulateGrad, Node, Pick, notes
 from ...engine.tensor import Tensor, wrap_at
 from ...observe import FUNCTION, LABEL, OPERATION, PASS, STEP, TANGENT, WRITE, Call, Observer
 from ..graphs import noting
@@ -147,14 +147,14 @@ class RunObserver(Observer):
         if outside:
             self._last = weakref.ref(next(t for t in outs if t._node is not None))
         owner = node.next if type(node) is Pick else node
-        known = noting._notes.get(owner)
+        known = noting.noted(owner)
         if known is not None and known.site is not None:
             return  # what returned its argument, or is around what made the node
         labels, label = [], observe.here().label
         while label is not None:
             labels.append((label.name, id(label)))
             label = label.outer
-        noting._notes[owner] = Note(where, known.labels if known is not None and known.labels else tuple(reversed(labels)),
+        notes(owner)[noting.NOTE] = Note(where, known.labels if known is not None and known.labels else tuple(reversed(labels)),
                                     known.outputs if known is not None else tuple(map(output_of, outs)))
 
     @staticmethod
