@@ -798,21 +798,23 @@ def test_an_error_keeps_nothing() -> None:
     class Bad(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
-            seen.append(weakref.ref(ctx))
+            kept.append(weakref.ref(ctx))
             raise ValueError
 
-    seen: list[Any] = []
-    w = leaf(mg.namespace("numpy"))
+    kept: list[Any] = []
+
+    def fail() -> None:
+        w = leaf(mg.namespace("numpy"))
+        kept.append(weakref.ref(w))
+        for wrong in (Bad.apply, lambda x: mg.reshape(mg.sin(x), (3,)), lambda x: (x * 1).numpy()):
+            with contextlib.suppress(Exception):
+                wrong(w)
+
     gc.disable()
     try:
         with detect_breaks():
-            for wrong in (lambda: Bad.apply(w), lambda: mg.reshape(mg.sin(w), (3,)), lambda: (w * 1).numpy()):
-                with contextlib.suppress(Exception):
-                    wrong()
-            assert seen[0]() is None
-            seen.append(weakref.ref(w))
-        del w, wrong
-        assert seen[1]() is None
+            fail()
+            assert [ref() for ref in kept] == [None, None]
     finally:
         gc.enable()
 
