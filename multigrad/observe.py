@@ -43,7 +43,7 @@ class Call:
     result  what it returned; NotImplemented as long as it has not, or where it was left to another operand; the error that it raised
     """
 
-    __slots__ = ("args", "kind", "kwargs", "name", "node", "of", "op", "order", "result")
+    __slots__ = ("__weakref__", "args", "kind", "kwargs", "name", "node", "of", "op", "order", "result")
 
     def __init__(self, kind: str, op: Any, name: str, order: Sequence[str], args: Sequence[Any], kwargs: Any = None, node: Any = None,
                  of: Any = None) -> None:
@@ -140,7 +140,8 @@ class Watch:
         """Those that are told of events of this kind."""
         told = self._of.get(kind)
         if told is None:
-            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and not (self.within and o.whole)))
+            all_ = kind in _KEPT or not self.within
+            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and (all_ or not o.whole)))
         return told
 
     @property
@@ -359,7 +360,10 @@ def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], un
         call.result = error
         raise
     finally:
-        _end(tokens, call)
+        try:
+            _end(tokens, call)
+        finally:
+            call.result = None  # the traceback of an error leads here: a cycle, which would keep all that it knows
 
 
 def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:

@@ -89,6 +89,8 @@ def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host 
     own = None if type(obj) in SCALARS else host_of(obj)
     if own is not None and host in (None, own) and dtype is None and device is None and not copy:
         return wrap_new(obj)
+    if own is None and host is None:
+        host = default_host()  # the first that is asked for fills the table of operations
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
     found: Tensor = observe.call(OPERATION, op, op.name, tuple(op.roles), (shown, dtype, device, copy),
