@@ -113,8 +113,8 @@ def writes(module: Module) -> Iterator[tuple[str, str]]:
             targets = [t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
         elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
             targets = [node.target]
-        elif isinstance(node, ast.Call) and _called(node) in CHANGES and isinstance(node.func, ast.Attribute):
-            targets = [ast.Subscript(node.func.value, ast.Constant(0))]
+        elif isinstance(node, ast.Attribute) and node.attr in CHANGES and isinstance(node.ctx, ast.Load):
+            targets = [ast.Subscript(node.value, ast.Constant(0))]
         elif isinstance(node, ast.Call) and _called(node) in ("setattr", "delattr") and isinstance(node.func, ast.Name):
             targets = [ast.Attribute(node.args[0], str(node.args[1].value) if isinstance(node.args[1], ast.Constant) else "...")]
         else:

@@ -13,9 +13,10 @@ from functools import cache
 from operator import is_
 from typing import Any
 
-from .. import registry
+from .. import observe, registry
+from ..provided import provide
 from ..registry import Op, per_operation
-from . import layout, level, tensor
+from . import layout, tensor
 from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
@@ -430,7 +431,7 @@ def recording_at(top: Tensor) -> bool:
 
 def mode_at(top: Tensor) -> Any:
     """Whether the level of `top` records now; a Mode if it does and observers are to be told."""
-    mode = level.mode.get()
+    mode = observe.gate.get()
     return mode is True or mode.at(top._elem.run, top._elem.level)
 
 
@@ -448,5 +449,5 @@ def _same_structure(ans: Any, parts: list[Any]) -> Any:
     return kind(parts) if kind in (list, tuple) else tuple(parts)
 
 
-tensor._recording_at = recording_at
-Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign]
+provide(tensor, recording_at=recording_at)
+Tensor._define("_apply", staticmethod(apply_tensor))

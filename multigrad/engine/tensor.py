@@ -13,7 +13,9 @@ from contextlib import suppress
 from typing import Any, Self
 from weakref import ref
 
+from .. import observe
 from ..errors import GradientError, LeakError
+from ..observe import conversion
 from ..provided import wanted
 from . import level
 from .computed import mark
@@ -27,16 +29,18 @@ _new = object.__new__
 
 @wanted
 def backward(*args: Any, **kwargs: Any) -> None:
-    """`backward` of gradients.py."""
+    """Accumulate the gradients of leaves. (gradients.py)"""
 
 
-def _refresh(t: Any) -> None:
-    """`refresh` of views.py, likewise."""
+@wanted
+def refresh(t: Any) -> None:
+    """Bring a view up to date. (views.py)"""
     raise NotImplementedError
 
 
-def _recording_at(top: Tensor) -> bool:
-    """`recording_at` of dispatch.py, likewise."""
+@wanted
+def recording_at(top: Tensor) -> bool:
+    """Whether operations at the level of `top` are recorded. (dispatch.py)"""
     raise NotImplementedError
 
 
@@ -79,12 +83,14 @@ class Tensor(Leaving):
     # What it is
 
     @property
+    @conversion
     def array(self) -> Any:
         """The raw array of the backend, sharing memory; writes to it are not seen by the graph."""
         self._look()
         return self._array
 
     @property
+    @conversion
     def data(self) -> Tensor:
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
         self._look()
@@ -115,7 +121,7 @@ class Tensor(Leaving):
         return versions(self._cell)
 
     def _moves(self) -> bool:
-        return self._history is not None and _recording_at(self)
+        return self._history is not None and recording_at(self)
 
     def _check(self) -> None:
         """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
@@ -171,6 +177,7 @@ class Tensor(Leaving):
                     self._elem.run.leaves += 1
             self._leaf.enabled = True
             self._node = self._leaf
+            observe.node(self._leaf, (), self)
         return self
 
     def _own_cell(self) -> GradCell:
@@ -238,6 +245,7 @@ class Tensor(Leaving):
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
         backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
+    @conversion
     def detach(self) -> Tensor:
         """A Tensor on the same memory, sharing the version counter, that does not require grad; inside transformations, of any of them."""
         self._look()
@@ -245,6 +253,7 @@ class Tensor(Leaving):
         t._put(stopped(t._array))
         return t if self._node is None else mark(t)
 
+    @conversion
     def detach_(self) -> Tensor:
         """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
         if self._how is not None:
@@ -307,6 +316,7 @@ class Tensor(Leaving):
             parts.append(history)
         return f"Tensor({', '.join(parts)})"
 
+    @conversion
     def __copy__(self) -> Tensor:
         """A leaf on the same memory, with the same version counter and flag."""
         self._movable()
@@ -321,6 +331,7 @@ class Tensor(Leaving):
             raise RuntimeError(f"a Tensor that the transformation {self._elem.run.name!r} differentiates can be neither copied by copy.copy() "
                                "nor pickled; clone() it")
 
+    @conversion
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._movable()
         if not self.is_leaf or isinstance(self._array, Layer):
@@ -364,7 +375,7 @@ class View(Tensor):
 
     def _check(self) -> None:
         if len(self._cell) != self._born:
-            _refresh(self)
+            refresh(self)
         if self._elem.layered:
             self._check_value()
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .. import observe
 from ..errors import GradientError
+from ..provided import provide
 from ..registry import OPS, Op
-from . import dispatch, instruments, tensor
+from . import dispatch, tensor
 from .accumulation import keepable
 from .computed import Computed, mark
 from .dispatch import general, is_basic_key, recording_at, run_raw
@@ -94,7 +96,7 @@ def record_view(t: Any) -> None:
     inner, rest = (base._array, *args), (None,) * len(args)
     dispatch._attach(op, dispatch.needs_of(op, (base._node, *rest)), inner, (base._node, *rest), (base._cell, *rest), t._array, [t])
     move_retained(old, t._node)
-    instruments.recorded(t._node, (base, *args), t)
+    observe.node(t._node, (base, *args), t)
 
 
 def move_retained(old: Node | None, new: Node) -> None:
@@ -236,7 +238,7 @@ def rebase(t: Any, value: Tensor) -> None:
         inner = (root._array, value._array, part)
         dispatch._attach(op, dispatch.needs_of(op, edges), inner, edges, (root._cell, value._cell, None), root._array, [root])
     move_retained(old, root._node)
-    instruments.recorded(root._node, (root, value, part), root)
+    observe.node(root._node, (root, value, part), root)
     t._born = -1
     if type(t._node) is HookedNode:  # which may retain a gradient, but not that of the old value
         t._check()
@@ -276,4 +278,4 @@ def same_view(value: Any, part: Any) -> bool:
     return (value._node is None) == (part._node is None)
 
 
-tensor._refresh = refresh
+provide(tensor, refresh=refresh)
