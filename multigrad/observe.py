@@ -420,8 +420,10 @@ def call(kind: str, op: Any, name: str, order: Sequence[str], args: Sequence[Any
 
 def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Tell of a node that was made by no operation, or of a leaf."""
-    for observer in observers(NODE):
-        observer.recorded(made, operands, result)
+    mode = gate.get()
+    if mode is not True:
+        for observer in mode.watch.of(NODE):
+            observer.recorded(made, operands, result)
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

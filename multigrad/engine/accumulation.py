@@ -25,11 +25,6 @@ def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
     return astype(total, elem.wide)
 
 
-def added(a: Any, b: Any) -> Any:
-    """The sum of two contributions. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return a + b if isinstance(a, Layer) else b + a
-
-
 def astype(x: Any, dtype: Any) -> Any:
     host = element_of(x).host
     return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)

@@ -13,13 +13,13 @@ from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
 from . import grad_mode
-from .accumulation import accumulate, added, astype, widened
+from .accumulation import accumulate, astype, widened
 from .computed import Computed
 from .dispatch import lifted
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import Layer, Switch, come_back, go_outside, restored, running, settle, undo
+from .level import Layer, Switch, added, come_back, go_outside, restored, running, settle, undo
 from .reach import reach, survey
 from .tensor import Tensor, strip, wrap_at
 
@@ -444,7 +444,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    grad_mode.switch(variable, p.create)
+    variable.turn(p.create)
     _run_here(roots, p)
 
 

@@ -77,14 +77,8 @@ def is_grad_enabled() -> bool:
     return bool(_variable().get())
 
 
-def switch(variable: Switch, mode: Any) -> None:
-    """Set a grad mode, of which there are two that are off: switching off what is off changes nothing."""
-    if mode or variable.get():
-        variable.set(mode)
-
-
 def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
-    """The state of the gate after `switch`."""
+    """The state of the gate after `variable.turn(mode)`."""
     return variable.changed(gate, mode) if mode or variable.within(gate) else gate
 
 
@@ -216,7 +210,7 @@ class set_grad_enabled(_Mode):
             super().__enter__()
             return
         self._outer.append(self._entered.pop())
-        switch(_variable(), self.mode)
+        _variable().turn(self.mode)
 
     def __call__(self, function: F) -> F:
         if self._entered:  # decorating undoes what the constructor did
@@ -243,7 +237,7 @@ class switched:
         self._before = level.undo()
         try:
             for mode, value in self._modes:
-                switch(mode, value)
+                mode.turn(value)
         except BaseException:  # an interrupt, after which `__exit__` is not called
             level.settle(self._before)
             raise

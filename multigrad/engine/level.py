@@ -57,6 +57,11 @@ def innermost(x: Any) -> Any:
     return x
 
 
+def added(a: Any, b: Any) -> Any:
+    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
+    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
+
+
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
 
@@ -67,6 +72,12 @@ class Switch:
 
     def set(self, on: Any) -> None:
         gate.set(self.changed(gate.get(), on))
+
+    def turn(self, on: Any) -> None:
+        """Set it, of which two values are off: switching off what is off changes nothing."""
+        mode = gate.get()
+        if on or self.within(mode):
+            gate.set(self.changed(mode, on))
 
     def within(self, mode: Any) -> Any:
         """What it is in that state of the gate."""
