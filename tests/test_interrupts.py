@@ -159,9 +159,6 @@ class Mode:
     def __init__(self) -> None:
         self.values = [True]
 
-    def get(self) -> bool:
-        return self.values[-1]
-
     def turn(self, on: bool) -> None:
         self.values.append(on)
         if len(self.values) == 2:
