@@ -196,12 +196,21 @@ def _moves(t: Any) -> bool:
     return any(map(_moves, t)) if type(t) is tuple else t is not None
 
 
-def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
-    if op.kind == "elementwise":  # to a rule, a Python scalar is a 0-d array of the result's dtype
-        device = host.device(host.xp, innermost(outs[0]))
-        values = [host.constant(host.xp, x, outs[0].dtype, device) if role == "array" and type(x) in SCALARS else x
-                  for role, x in zip(op.roles.values(), values, strict=True)]
+def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequence[Any]:
+    """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array of the dtype of the result `out`."""
+    if op.kind != "elementwise":
+        return values
+    device = host.device(host.xp, innermost(out))
+    return [host.constant(host.xp, x, out.dtype, device) if role == "array" and type(x) in SCALARS else x
+            for role, x in zip(op.roles.values(), values, strict=True)]
+
+
+def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], conform: bool = True) -> list[Any]:
+    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only.
+
+    Without `conform`, as the rule returns them.
+    """
+    values = with_scalars(op, host, values, outs[0])
     xp, raw = host.xp, None
     layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
     if layered:
@@ -213,7 +222,9 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
         outs = [lifted(x) for x in outs]
     with outside():
         found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
-        moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
+        moved = list((found,) if op.outputs == () else found)
+        if conform:
+            moved = [_conformed(xp, t, x) for t, x in zip(moved, outs, strict=True)]
     return [strip(t) for t in moved] if layered else moved
 
 
