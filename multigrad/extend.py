@@ -38,7 +38,7 @@ from .engine.element import Host, common_host, host_named
 from .engine.level import Layer as ArrayObject
 from .engine.level import Run, innermost, outside
 from .engine.tensor import Tensor, element_of, peeled, stopped, strip
-from .errors import GradientError
+from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie
 from .namespace import load
@@ -170,7 +170,11 @@ class Layer(Immutable):
         own = cls.__dict__.get("__slots__")
         if own is None:
             raise TypeError(f"{cls.__name__} must declare __slots__, with the names of what it has besides its value: __slots__ = ()")
-        cls._names = (*cls._names, *((own,) if isinstance(own, str) else own))
+        cls.__slots__ = (own,) if isinstance(own, str) else tuple(own)
+        taken = [name for name in cls.__slots__ if name.startswith("__") or any(name in vars(base) for base in cls.__mro__[1:])]
+        if taken:
+            raise TypeError(f"{cls.__name__}.__slots__ names {', '.join(taken)}, which layers have already: choose another name")
+        cls._names = (*cls._names, *cls.__slots__)
         unknown = [name for name in cls.derivative if name not in cls._names]
         if unknown:
             raise TypeError(f"{cls.__name__}.derivative names {', '.join(unknown)}, which __slots__ does not")
@@ -191,11 +195,13 @@ class Layer(Immutable):
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
         """A layer of `transform` with the value `array`, one layer further in, and these parts; parts that are not given are None.
 
-        Raises TypeError where `array` is no array of a known library, or a part is not declared in `__slots__`, and GradientError where the array
-        belongs to a transformation that began after `transform`.
+        Raises TypeError where `array` is no array of a known library, or a part is not declared in `__slots__`; GradientError where the array
+        belongs to a transformation that began after `transform`; LeakError where `transform` has finished.
         """
         if not isinstance(transform, Transform):
             raise TypeError(f"{cls.__name__}.wrap: expected an extend.Transform, got {type(transform).__name__}")
+        if transform.finished:
+            raise LeakError(f"{cls.__name__}.wrap: the transformation {transform.name!r} has finished; begin another one")
         if transform._kind is None:
             transform._kind = cls
         elif transform._kind is not cls:
@@ -260,8 +266,9 @@ class Layer(Immutable):
         with outside():
             out = kind.apply(op, tuple([tuple(v) if isinstance(v, list) else v for v in values]), transform)
         several = op.outputs != ()
-        if several and not isinstance(out, (tuple, list)):
-            raise TypeError(f"{kind.__name__}.apply returned {type(out).__name__} for {op.name}, which has several outputs: return a tuple")
+        if several and (not isinstance(out, (tuple, list)) or (op.outputs and len(out) != len(op.outputs))):
+            raise TypeError(f"{kind.__name__}.apply returned {type(out).__name__} for {op.name}, which has several outputs: return a tuple"
+                            f"{f' of {len(op.outputs)}' if op.outputs else ''}")
         outs = [_result(x, op, kind, transform, own) for x in (out if several else (out,))]
         tie(op, values, outs, top, several)
         return named(op, same_structure(out, outs)) if several else outs[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import gc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -239,6 +241,69 @@ class TestLogged:
         np.testing.assert_allclose(np.asarray(found), func.grad(program)(X, W), rtol=2e-6)
 
 
+class TestBesideTheRest:
+    def test_under_a_compiler(self):
+        jax = pytest.importorskip("jax")
+        found = jax.jit(lambda x: logged(func.grad(program), x, jax.numpy.asarray(W)))(jax.numpy.asarray(X))
+        np.testing.assert_allclose(np.asarray(found), func.grad(program)(X, W), rtol=2e-6)
+
+    def test_levels_of_forward_ad(self):
+        fwd = mg.autograd.forward_ad
+        with fwd.dual_level():
+            out = logged(program, fwd.make_dual(mg.asarray(X), mg.asarray(W)), mg.asarray(W))
+            np.testing.assert_allclose(fwd.unpack_dual(out).tangent.array, func.grad(program)(X, W) @ W)
+
+    def test_hooks_for_saved_arrays_get_raw_ones(self):
+        seen = []
+
+        def pack(t):
+            seen.append(type(t.array))
+            return t.array
+
+        def hooked(x):
+            def loss(x):
+                with mg.autograd.graph.saved_tensors_hooks(pack, mg.asarray):
+                    return program(x, W)
+            return func.grad(loss)(x)
+
+        expected = func.grad(program)(X, W)
+        np.testing.assert_allclose(values(logged(hooked, X)), expected)
+        np.testing.assert_allclose(values(moving(hooked, X, W)), func.jvp(lambda x: func.grad(program)(x, W), (X,), (W,))[1])
+        assert seen and set(seen) <= {np.ndarray, np.float64}
+
+    def test_threads_have_transformations_of_their_own(self):
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda i: moving(losses()["program"], X + i, W), range(16)))
+        for i, g in enumerate(found):
+            np.testing.assert_allclose(g, func.jvp(losses()["program"], (X + i,), (W,))[1])
+
+    def test_nothing_is_left_for_the_garbage_collector(self):
+        logged(func.grad(program), X, W)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                logged(func.grad(program), X, W)
+                moving(losses()["program"], X, W)
+            assert gc.collect() == 0
+        finally:
+            gc.enable()
+
+    def test_an_error_in_apply_is_the_users(self):
+        class Failing(extend.Layer):
+            __slots__ = ()
+
+            @classmethod
+            def apply(cls, op, args, transform):
+                raise ZeroDivisionError(op.name)
+
+        transform = extend.Transform("failing")
+        with pytest.raises(ZeroDivisionError, match="cos"):
+            transform.call(lambda: mg.cos(Failing.wrap(X, transform)))
+        assert transform.finished
+        assert type(mg.cos(X)) is mg.Tensor
+
+
 class TestInPlace:
     def test_a_write_through_a_view_is_seen_by_the_base(self):
         def function(x):
@@ -382,6 +447,8 @@ class TestRefusals:
         transform.finish()
         with pytest.raises(LeakError, match="'by hand'"):
             x + 1
+        with pytest.raises(LeakError, match="Logged.wrap: the transformation 'by hand' has finished; begin another one"):
+            Logged.wrap(X, transform)
 
     @pytest.mark.parametrize("value", ["unwrapped", "none of mine"])
     def test_what_apply_may_not_return(self, value):
@@ -406,7 +473,7 @@ class TestRefusals:
                 return args[0]
 
         transform = extend.Transform("one")
-        with pytest.raises(TypeError, match=r"One.apply returned One for linalg.qr, which has several outputs: return a tuple"):
+        with pytest.raises(TypeError, match=r"One.apply returned One for linalg.qr, which has several outputs: return a tuple of 2"):
             transform.call(lambda: mg.linalg.qr(One.wrap(np.eye(2), transform)))
 
     def test_a_class_without_apply(self):
@@ -421,6 +488,10 @@ class TestRefusals:
         with pytest.raises(TypeError, match=r"Loose must declare __slots__"):
             class Loose(extend.Layer):
                 pass
+
+        for name in ("array", "shape", "_array", "__private"):
+            with pytest.raises(TypeError, match=r"Taken.__slots__ names \w*, which layers have already"):
+                type("Taken", (extend.Layer,), {"__slots__": ("fine", name)})
 
         with pytest.raises(TypeError, match=r"Wrong.derivative names slope, which __slots__ does not"):
             class Wrong(extend.Layer):
