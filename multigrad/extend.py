@@ -170,11 +170,12 @@ class Layer(Immutable):
         own = cls.__dict__.get("__slots__")
         if own is None:
             raise TypeError(f"{cls.__name__} must declare __slots__, with the names of what it has besides its value: __slots__ = ()")
-        cls.__slots__ = (own,) if isinstance(own, str) else tuple(own)
-        taken = [name for name in cls.__slots__ if name.startswith("__") or any(name in vars(base) for base in cls.__mro__[1:])]
+        names: tuple[str, ...] = (own,) if isinstance(own, str) else tuple(own)
+        cls.__slots__ = names  # type: ignore[assignment]
+        taken = [name for name in names if name.startswith("__") or any(name in vars(base) for base in cls.__mro__[1:])]
         if taken:
             raise TypeError(f"{cls.__name__}.__slots__ names {', '.join(taken)}, which layers have already: choose another name")
-        cls._names = (*cls._names, *cls.__slots__)
+        cls._names = (*cls._names, *names)
         unknown = [name for name in cls.derivative if name not in cls._names]
         if unknown:
             raise TypeError(f"{cls.__name__}.derivative names {', '.join(unknown)}, which __slots__ does not")
