@@ -320,7 +320,7 @@ def jvp(op: Op, args: Sequence[Any], tangents: Sequence[Any], outs: Any, *, conf
 
     tangents  one per parameter, as in `args`: an array of the shape of the argument, of a list a tuple of these; None where it does not move
     outs      what `carry_out(op, args)` returned
-    conform   give tangents the shapes and dtypes of the outputs; False: return what the rule does, as a test of rules wants it
+    conform   give tangents the shapes and dtypes of the outputs; False: return what the rule does, on raw arrays, as a test of rules wants it
 
     Returns a tangent, or a tuple of them where `op` has several outputs; None for what does not move, and for outputs without a derivative.
     Raises MissingRuleError where the operation has no rule.
@@ -331,7 +331,9 @@ def jvp(op: Op, args: Sequence[Any], tangents: Sequence[Any], outs: Any, *, conf
     given = [_none_if_still(t) for role, t in zip(op.roles.values(), tangents, strict=True) if role != "plain"]
     moved: Sequence[Any] = (None,) * len(results)
     if any(t is not None for t in given) and op.kind != "nondifferentiable" and any(is_array(y) and element_of(y).floating for y in results):
-        moved = pushed(op, host, args, given, results, conform)
+        if not conform:
+            return rules.jvp(op, host.xp, with_scalars(op, host, args, results[0]), given, outs)
+        moved = pushed(op, host, args, given, results)
     return tuple(moved) if several else moved[0]
 
 

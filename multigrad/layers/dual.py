@@ -205,11 +205,8 @@ def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequenc
             for role, x in zip(op.roles.values(), values, strict=True)]
 
 
-def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], conform: bool = True) -> list[Any]:
-    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only.
-
-    Without `conform`, as the rule returns them.
-    """
+def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+    """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
     values = with_scalars(op, host, values, outs[0])
     xp, raw = host.xp, None
     layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
@@ -222,9 +219,7 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
         outs = [lifted(x) for x in outs]
     with outside():
         found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
-        moved = list((found,) if op.outputs == () else found)
-        if conform:
-            moved = [_conformed(xp, t, x) for t, x in zip(moved, outs, strict=True)]
+        moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
     return [strip(t) for t in moved] if layered else moved
 
 
