@@ -84,7 +84,8 @@ class Transform(Run):
     level     the level of its layers
     finished  whether it is over: its layers raise LeakError from then on
 
-    All layers of a Transform are of one class. Make one per call of the transformed function.
+    All layers of a Transform are of one class. Make one per call of the transformed function. Attributes that are not described here are the
+    engine's.
     """
 
     __slots__ = ("_kind",)
