@@ -265,7 +265,7 @@ class Extra:
 _extending = threading.Lock()
 
 watched: set[Any] = set()
-"""Why a pass may not take the short way (see backward.run_in_order): weak references to leaves with hooks, and instruments."""
+"""Why a pass may not take the short way (see backward.run_in_order): weak references to leaves with hooks."""
 
 
 def extra(node: Node) -> Extra:
@@ -382,8 +382,6 @@ def check_versions(node: Node) -> None:
 
 ENABLE = ("Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
           "multigrad.autograd.set_detect_anomaly(True, check_nan=False).")
-hint = ENABLE
-"""What the error for a modified array advises; anomaly mode exchanges it."""
 
 
 def modified(what: str, cell: list[int], seq: int) -> GradientError:
@@ -391,7 +389,7 @@ def modified(what: str, cell: list[int], seq: int) -> GradientError:
     expected = sum(1 for written in cell if QUIET < written < seq)
     return GradientError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} is at version {versions(cell)}; expected version {expected} instead. {hint}")
+        f"{what} is at version {versions(cell)}; expected version {expected} instead. {ENABLE}")
 
 
 def _describe(node: Node, cell: list[int]) -> str:

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from .. import observe
 from ..engine import backward, grad_mode, level, saved
 from ..engine.dispatch import is_array
 from ..engine.graph import QUIET, Node, modified, tick
@@ -271,7 +272,7 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 def _forget() -> None:
     """Within the context of a call: the pass in which it was made, and the hooks, are not for its second run."""
     backward.current.set(None)
-    level.mode.set(level.watched(level.mode.get(), ()))
+    observe.gate.set(observe.watched(observe.gate.get(), ()))
 
 
 class _Second(saved.Keeper):

@@ -1,6 +1,6 @@
 """Where nodes were made: the source line, the labels in force, what the outputs are like. For what draws or counts a graph.
 
-Noted by an instrument (engine/instruments.py) while `record_lines` or `label` is entered; at other times nothing is noted and nothing costs.
+Noted by an observer while `record_lines` or `label` is entered; at other times nothing is noted and nothing costs.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from ...engine import element, instruments
-from ...engine.anomaly import TRACEBACK
+from ... import observe
+from ...autograd.anomaly_mode import TRACEBACK
+from ...engine import element
 from ...engine.each_call import each_call
-from ...engine.graph import Node
+from ...engine.graph import AccumulateGrad, Node
 from ...engine.tensor import Tensor
+from ...errors import PACKAGE
+from ...observe import NODE, Observer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +51,7 @@ class Site(NamedTuple):
 here = ""
 """What the names of files are shown without: the folder in which a command was typed, while it runs."""
 UNKNOWN = Site("<unknown>", 0, "")
-OWN = instruments.PACKAGE
+OWN = PACKAGE
 GENERATED = ("<multigrad", "<pullback", "<frozen")
 PASSING = tuple(module.__file__ for module in (contextlib, copy, functools) if module.__file__)
 """What calls on behalf of others."""
@@ -96,10 +99,9 @@ class Note(NamedTuple):
 
 
 _notes: WeakKeyDictionary[Node, Note] = WeakKeyDictionary()
-_labels: ContextVar[tuple[_Block, ...]] = ContextVar("multigrad.graph_labels", default=())
+_blocks: ContextVar[tuple[_Block, ...]] = ContextVar("multigrad.graph_blocks", default=())
+"""The blocks of `label` and `record_lines` that were entered here, outermost first."""
 _numbers = count(1)
-_recorders: list[object] = []
-"""One entry for each `record_lines` that is entered."""
 
 
 _dtypes: dict[Any, str] = {}
@@ -120,11 +122,26 @@ def output_of(t: Any) -> Output | None:
     return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
 
 
-def _remember(node: Node, values: Sequence[Any], result: Any) -> None:
-    where = site(sys._getframe(1), skipped()) if _recorders else None
-    outs = (result,) if isinstance(result, Tensor) else tuple(result)
-    labels = tuple((b.name, b.number) for b in _labels.get() if b.open)
-    _notes[node] = Note(where, labels, tuple(map(output_of, outs)))
+class _Notes(Observer):
+    """Notes every new node, as long as any of the blocks that it was entered for is open."""
+
+    __slots__ = ()
+    events = frozenset({NODE})
+
+    def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
+        if type(node) is AccumulateGrad:
+            return
+        blocks = [b for b in _blocks.get() if b.open]
+        if not blocks:  # they ended in another context, as generators do
+            observe.leave(self)
+            return
+        where = site(sys._getframe(1), skipped()) if any(b.name is None for b in blocks) else None
+        outs = (result,) if isinstance(result, Tensor) else tuple(result)
+        labels = tuple((b.name, b.number) for b in blocks if b.name is not None)
+        _notes[node] = Note(where, labels, tuple(map(output_of, outs)))
+
+
+_NOTES = _Notes()
 
 
 _ENTRY = re.compile(r'  File "(.*)", line (\d+), in (.*)\n')
@@ -143,36 +160,59 @@ def note_of(node: Node) -> Note | None:
     return found
 
 
-class record_lines:
-    """Within this context, on every thread, nodes remember the line of the program that made them, and the shapes and dtypes of their outputs.
+class _Block:
+    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted."""
 
-    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. Also a decorator: while the function runs, which
-    may be a coroutine function; of a generator, while its steps do.
+    __slots__ = ("name", "number", "open")
+
+    def __init__(self, name: str | None, number: int = 0) -> None:
+        self.name, self.number, self.open = name, number, True
+
+
+class _Noting:
+    """A context manager whose blocks are noted. It may be entered several times, and left in any order and context."""
+
+    def __init__(self) -> None:
+        self._entered: list[_Block] = []
+
+    def _block(self) -> _Block:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        block = self._block()
+        self._entered.append(block)
+        _blocks.set((*_blocks.get(), block))
+        if _NOTES not in observe.watching(observe.gate.get()):
+            observe.enter(_NOTES)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        inside = _blocks.get()
+        block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]  # a generator may end it anywhere
+        self._entered.remove(block)
+        block.open = False
+        open_ = tuple(b for b in inside if b.open)
+        _blocks.set(open_)
+        if not open_:
+            observe.leave(_NOTES)
+
+
+class record_lines(_Noting):
+    """Within this context, nodes remember the line of the program that made them, and the shapes and dtypes of their outputs.
+
+    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. It belongs to this thread and asyncio task, to tasks
+    begun inside, and to threads that run in a copy of its context. Also a decorator: while the function runs, which may be a coroutine function;
+    of a generator, while its steps do.
     """
+
+    def _block(self) -> _Block:
+        return _Block(None)
 
     def __call__(self, function: F) -> F:
         return each_call(function, record_lines)  # type: ignore[return-value]
 
-    def __enter__(self) -> record_lines:
-        instruments.install(_remember)
-        _recorders.append(None)
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        _recorders.pop()
-        instruments.remove(_remember)
-
-
-class _Block:
-    """A block with a label, as long as it is open."""
-
-    __slots__ = ("name", "number", "open")
-
-    def __init__(self, name: str, number: int) -> None:
-        self.name, self.number, self.open = name, number, True
-
-
-class label:
+class label(_Noting):
     """Within this context, on this thread or task, nodes belong to the part of the graph of this name: what `draw` folds a large graph by.
 
     Labels nest. Also a decorator: each call of the function is one block of that name, of a coroutine function, too. A generator function that
@@ -183,24 +223,12 @@ class label:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError(f"label takes the name of a part of the graph, a str, not {type(name).__name__}")
+        super().__init__()
         self.name = name
         self._number = 0  # of the call that it is for
-        self._blocks: list[_Block] = []
 
-    def __enter__(self) -> label:
-        instruments.install(_remember)
-        block = _Block(self.name, self._number or next(_numbers))
-        self._blocks.append(block)
-        _labels.set((*_labels.get(), block))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        inside = _labels.get()
-        block = next((b for b in reversed(inside) if b in self._blocks), None) or self._blocks[-1]  # a generator may end it anywhere
-        self._blocks.remove(block)
-        block.open = False
-        _labels.set(tuple(b for b in inside if b.open))
-        instruments.remove(_remember)
+    def _block(self) -> _Block:
+        return _Block(self.name, self._number or next(_numbers))
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]
