@@ -28,7 +28,7 @@ ALLOWED = {
     "autograd": {"errors", "registry", "backends", "engine", "layers", "namespace", "func", "tools"},
     "tools": {"errors", "registry", "backends", "engine", "layers", "namespace", "autograd", "func"},
     "func": {"errors", "registry", "backends", "engine", "layers", "namespace"},
-    "extend": {"errors", "registry", "backends", "engine", "layers", "namespace"},
+    "extend": {"errors", "registry", "observe", "backends", "engine", "layers", "namespace"},
     "__init__": {"errors", "registry", "backends", "engine", "methods", "namespace", "autograd", "extend", "func"},
     "script": {"tools"},
     "cli": {"errors", "registry", "backends", "engine", "namespace", "autograd", "func", "script", "tools", ""},
