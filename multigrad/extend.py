@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from . import observe
 from .backends import discovery, hooks, kernels, plugins
 from .backends.raw import RawNamespace
 from .backends.spec import Backend
@@ -43,11 +42,11 @@ from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie
 from .namespace import load
-from .observe import Observer
+from .observe import EVENTS, Observer
 from .registry import Op
 
 __all__ = ["API", "EVENTS", "KERNELS", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array", "jvp", "level_of",
-           "load_plugins", "observing", "raw_namespace", "samples", "vjp"]
+           "load_plugins", "raw_namespace", "samples", "vjp"]
 
 API = plugins.API
 """The version of what plugins and extensions are written against. It grows when something is added that an extension may need.
@@ -404,38 +403,6 @@ def _prepared(op: Op, args: Sequence[Any]) -> tuple[Host, Sequence[Any]]:
         raise TypeError(f"{op.name}: none of the arguments is an array of a known library")
     args = [plain_scalars(x, host) if role == "array" else x for role, x in zip(op.roles.values(), args, strict=True)]
     return host, with_dtype(op, args, host)
-
-
-# -- observers
-
-EVENTS = frozenset({observe.OPERATION, observe.WRITE, observe.FUNCTION, observe.STEP, observe.PASS, observe.TANGENT, observe.CONVERSION,
-                    observe.NODE, observe.SAVED, observe.LABEL})
-"""The events that an Observer may ask for, by its attribute `events`."""
-
-
-class observing:
-    """Inside a `with` block, tell `observer` of the events that it asks for: in this thread and asyncio task, in tasks begun here, nowhere else.
-
-    Observers may be entered, left and nested in any order. Raises TypeError for what is no Observer, ValueError where its `events` are none, or not
-    of EVENTS.
-    """
-
-    __slots__ = ("observer",)
-
-    def __init__(self, observer: Observer) -> None:
-        if not isinstance(observer, Observer):
-            raise TypeError(f"observing: expected an extend.Observer, got {type(observer).__name__}")
-        unknown = sorted(set(observer.events) - EVENTS)
-        if unknown or not observer.events:
-            raise ValueError(f"{type(observer).__name__}.events names {', '.join(unknown) or 'no event'}; the events are {', '.join(sorted(EVENTS))}")
-        self.observer = observer
-
-    def __enter__(self) -> Observer:
-        observe.enter(self.observer)
-        return self.observer
-
-    def __exit__(self, *_: object) -> None:
-        observe.leave(self.observer)
 
 
 # -- for suites that test backends and plugins
