@@ -43,12 +43,10 @@ ALLOWED = {
     "tools": CORE | {"layers", "custom", "namespace", "func", "autograd"},
     "extend": CORE | {"layers", "custom", "namespace", "func"},
     "__init__": CORE | {"methods", "namespace", "autograd", "func", "extend"},
-    "script": {"tools"},
+    "script": {"observe", "tools"},
     "cli": CORE | {"namespace", "autograd", "func", "script", "tools", ""},
     "__main__": {"cli"},
 }
-for _room in ALLOWED.keys() - {"errors", "observe", "registry", "ops", "backends"}:
-    ALLOWED[_room].add("observe")  # which imports nothing of multigrad
 LIBRARIES = {"numpy", "jax", "cupy", "cupyx", "torch", "array_api_strict", "array_api_compat", "scipy"}
 
 
