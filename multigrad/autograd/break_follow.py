@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..engine.dispatch import recording_at
 from ..engine.graph import AccumulateGrad, Node
 from ..engine.inplace import DIRECT
-from ..engine.layout import memory
+from ..engine.layout import Place
 from ..engine.level import Layer
 from ..engine.tensor import Tensor
 from ..registry import OPS, Op
@@ -76,7 +76,7 @@ def forget() -> None:
 
 def _shows(op: Op, outs: Sequence[Any]) -> bool:
     """Whether the results are parts of an operand, which may be there to be written to, as in `w[:2] -= 0.1`."""
-    return op.name == "getitem" or all(getattr(x, "_born", None) is not None for x in outs)
+    return op.name == "getitem" or all(getattr(x, "_view", None) is not None for x in outs)
 
 
 # Operations
@@ -247,7 +247,7 @@ def _write(op: Op, t: Tensor, others: Sequence[tuple[str, Any]], frame: FrameTyp
     if _depth():
         return write()
     recording = recording_at(t)
-    updates = not recording and (type(memory(t)[0]._node) is AccumulateGrad or any(s.parameter for s in sources_of(t)))
+    updates = not recording and (type(Place(t).memory._node) is AccumulateGrad or any(s.parameter for s in sources_of(t)))
     operands = _Operands(((next(iter(op.roles)), t), *others) if recording else others, _smooth(op))
     result = _deeper(write)
     if result is undone:

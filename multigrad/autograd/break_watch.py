@@ -217,7 +217,7 @@ def _requiring(original: Any) -> Any:
         if type(self._node) is not AccumulateGrad:
             return t
         if own not in MAKERS and own.startswith(OWN):  # a transformation takes the derivative by it for what it was made of
-            base = None if self._born is None else self._base
+            base = None if self._view is None else self._view[0]
             for report in reports[0]:
                 report.stands_for(self._node, [*nodes_of(self._array), *nodes_of(base)])
         elif self._level == 1:
