@@ -22,7 +22,6 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function, detect_breaks, function
-from multigrad.autograd.breaks import WHY
 from multigrad.autograd.profiler import profile
 from multigrad.engine import dispatch, gradients, inplace, plans, profiling
 from multigrad.engine.custom import BackwardCFunction
@@ -31,6 +30,7 @@ from multigrad.engine.tensor import Tensor
 from multigrad.func import custom, reverse
 from multigrad.layers.batched import Batched
 from multigrad.layers.dual import Dual
+from multigrad.tools.breaks.detect import WHY
 
 HERE = str(Path(__file__))
 REPOSITORY = Path(__file__).parent.parent
