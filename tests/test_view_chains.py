@@ -67,6 +67,73 @@ WAYS: dict[str, Callable[[int], Any]] = {
 }
 
 
+def turned(v: Any, i: int) -> Any:
+    return v.mT
+
+
+def reshaped(v: Any, i: int) -> Any:
+    return mg.reshape(v, ((-1,), (2, -1), (-1, 4), (4, 2, -1))[i % 4])
+
+
+def extended(v: Any, i: int) -> Any:
+    return mg.expand_dims(v, axis=0) if v.ndim < 4 else v[0, ...]
+
+
+def flipped(v: Any, i: int) -> Any:
+    return mg.flip(v, axis=0)
+
+
+def mixed(v: Any, i: int) -> Any:
+    steps: list[Callable[[Any], Any]] = [
+        lambda v: mg.reshape(v, (-1,)), lambda v: v[8:] if v.size > 80 else v, lambda v: mg.reshape(v, (4, -1)), lambda v: mg.flip(v, axis=1).mT,
+        lambda v: mg.flip(v, axis=0).mT,
+    ]
+    return steps[i % 5](v)
+
+
+def written_chain(x: Any, n: int, step: Callable[[Any, int], Any]) -> Any:
+    """x with its elements multiplied by 1.001 for each of the first n views that hold it, each made of the one before."""
+    xp = x.__array_namespace__()
+    y = v = x * 1.0
+    for i in range(n):
+        v = step(v, i)
+        v *= 1.001
+    return xp.sum(y)
+
+
+M = np.ones((40, 32))
+TRANSFORMED: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "constants": lambda f: f(mg.asarray(M.copy())),
+    "backward": lambda f: f(mg.asarray(M.copy(), requires_grad=True)).backward(),
+    "grad": lambda f: func.grad(f)(M),
+    "jvp": lambda f: func.jvp(f, (M,), (M,)),
+    "vmap": lambda f: func.vmap(f)(np.stack([M, M])),
+}
+
+
+@pytest.mark.parametrize("step", [turned, reshaped, extended, flipped, mixed])
+@pytest.mark.parametrize("way", TRANSFORMED)
+def test_whatever_the_views_are_made_by(way: str, step: Callable[[Any, int], Any]) -> None:
+    run = TRANSFORMED[way]
+    run(lambda x: written_chain(x, 20, step))
+    few, many = (lines(lambda n=n: run(lambda x: written_chain(x, n, step))) for n in (50, 300))  # type: ignore[misc]
+    assert 0 < many < 6.5 * few  # it was 28 to 36 times
+
+
+@pytest.mark.parametrize("step", [turned, reshaped, extended, flipped, mixed])
+def test_the_gradient_of_any_chain(xp: Any, step: Callable[[Any, int], Any]) -> None:
+    n = 23
+    x = xp.asarray(M.copy(), requires_grad=True)
+    written_chain(x, n, step).backward()
+    expected = M.copy()
+    v = expected
+    for i in range(n):
+        v = step(mg.asarray(v), i).array
+        v *= 1.001
+    check(x.grad, expected)
+    check(func.jvp(lambda x: written_chain(x, n, step), (xp.asarray(M).array,), (xp.asarray(M).array,))[1], expected.sum())
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_each_write_costs_the_same_however_long_the_chain(way: str) -> None:
     WAYS[way](20)

@@ -20,7 +20,7 @@ from .graph import Node, flat_cells, last_write, tick
 from .layout import Place, climb
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, wrap_at
-from .views import check_value, count, fitted, is_part, move_retained, permit, rebase, record, write, written
+from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
@@ -33,11 +33,13 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
         return NotImplemented
     recording = bool(mode_at(t))
     has_history = any(map(_has_history, (*others, *named)))
-    place = _place(t)
+    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+        t._check()
+    place = Place(t)
     recorded = permit(t, place, recording, has_history)
     if has_history and not recording:
         _mark(t)
-    if direct is not None and not recorded and t._elem.run is None and _is_direct(t, place):
+    if direct is not None and not recorded and t._elem.run is None and place.holds(t._array) and not (place.wide and place.overlaps(place.part)):
         raw = _direct_operands(t, others)
         if raw is not None:
             try:
@@ -52,18 +54,6 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
         return result
     store(t, place, result, recording, op.name)
     return t
-
-
-def _place(t: Tensor) -> Place:
-    """Where `t` is written, once it is up to date."""
-    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
-        t._check()
-    return Place(t)
-
-
-def _is_direct(t: Tensor, place: Place) -> bool:
-    """Whether a write to the array of `t` is one to the memory, and nothing stands in it twice."""
-    return place.holds(t._array) and not (place.wide and place.overlaps(place.part))
 
 
 def _add_to_view(t: Tensor, g: Any) -> None:
@@ -127,7 +117,8 @@ def _mark(t: Any) -> None:
 
 def store(t: Tensor, place: Place, result: Any, recording: bool, name: str) -> None:
     """Let `result` take the place of the value of `t`."""
-    result = peeled(result, t._level)
+    if getattr(result, "_elem", None) is not t._elem:
+        result = peeled(result, t._level)
     if recording and isinstance(result, Tensor):
         _keep_old_value(t, result)
     value = fitted(t, result, name)
@@ -156,7 +147,7 @@ def _store_view(t: Tensor, place: Place, value: Tensor) -> None:
 
 def touch(t: Tensor, value: Tensor) -> None:
     """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one more version, but no later a write."""
-    permit(t, _place(t), bool(mode_at(t)), value._node is not None)
+    permit(t, Place(t), bool(mode_at(t)), value._node is not None)
     t._cell.append(t._cell[-1] if t._cell else 0)
 
 
@@ -213,7 +204,9 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
         value = peeled(value, t._level)
         others = _has_history(value)
     recording = bool(mode_at(t))
-    place = _place(t)
+    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+        t._check()
+    place = Place(t)
     recorded = permit(t, place, recording, others, key)
     check_value(t, value, recording)
     if others and not recording:
@@ -221,7 +214,8 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))
-    if not inner and not recorded and t._elem.run is None and _is_direct(t, place) and _assign_directly(t, key, value):
+    direct = not recorded and t._elem.run is None and place.holds(t._array) and not (place.wide and place.overlaps(place.part))
+    if not inner and direct and _assign_directly(t, key, value):
         written(t, place)
     elif not inner and is_basic_key(key) and _assign_part(t, place, key, value, recording):
         pass
@@ -252,7 +246,7 @@ def _assign_part(t: Tensor, place: Place, key: Any, value: Any, recording: bool)
         return False
     step = "getitem", (key,), None
     write(t, place, (*place.part, step), shown, array, "setitem")
-    count(t._cell, place.data)
+    written(t, place, seen=False)
     if recording and (node is not None or place.owner._node is not None):
         record(place, (*place.own, step), value, array, node, cell)
     return True

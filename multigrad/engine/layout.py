@@ -33,10 +33,13 @@ def refresh(t: Any) -> None:
     """Bring a view that is older than the last write to its memory up to date, its bases first."""
     line = lineage(t)
     now = len(t._cell)
-    stale = next((i for i, x in enumerate(line) if x._view is None or x._seen == now), len(line))
-    if stale < len(line):
-        line[stale]._check()
-    for view in reversed(line[:stale]):
+    stale = []
+    for x in line:
+        if x._view is None or x._seen == now:
+            x._check()
+            break
+        stale.append(x)
+    for view in reversed(stale):
         if not view._renew():
             return
 
@@ -44,11 +47,11 @@ def refresh(t: Any) -> None:
 def lineage(t: Any) -> list[Any]:
     """An array object and those that it is a view of, one of the other, up to the one that the memory belongs to: a few, however many there were."""
     line = climb(t)
-    for i in range(len(line)):
-        if len(line) - i <= DEPTH + 1:
-            break
+    i = 0
+    while len(line) > DEPTH + 1 + i:
         if _shorten(line, i):
             line[i:] = climb(line[i])
+        i += 1
     return line
 
 
@@ -77,44 +80,42 @@ class Place:
     wide    whether a view on the way is larger than its base, so that an element may show at several places
     """
 
-    __slots__ = ("data", "memory", "odd", "own", "owner", "part", "wide")
-    odd: Any
-    data: Any
-    own: Part
-    part: Part
+    memory: Any
+    owner: Any
+    part: Part = ()
+    own: Part = ()
+    odd: Any = None
+    data: Any = None
+    wide = False
 
     def __init__(self, t: Any) -> None:
-        self.odd = self.data = None
-        self.wide = False
-        self.own = self.part = ()
         if t._view is None:
             self.memory = self.owner = t
             return
         line = lineage(t)
-        self.memory = line[-1]
-        owner, own = None, 0
+        self.memory = root = line[-1]
+        self.owner = None
         steps: list[Any] = []
-        for x in line:
-            if (view := x._view) is None:
-                break
-            base, op, arguments, output, recorded = view
+        for x in line if root._view is not None else line[:-1]:
+            base, op, arguments, output, recorded = x._view
             if self.data is None and (x._quiet or base._quiet):
                 self.data = x if x._quiet else base
-            if owner is None:
-                if op is None:
-                    owner, own = x, len(steps)
-                elif self.odd is None and (output is not None or recorded is not True):
-                    self.odd = x
-            if x is self.memory or op is None:
+            if op is None:
+                if self.owner is None:
+                    self.owner, self.own = x, tuple(reversed(steps))
                 continue
+            if self.owner is None and self.odd is None and (output is not None or recorded is not True):
+                self.odd = x
+            if x is root:  # whose base was given other memory
+                break
             if op.name == "read_slices":
                 steps += reversed(arguments[0])
             else:
                 steps.append((op.name, arguments, None if op.outputs == () else output))
                 self.wide = self.wide or (op.name != "getitem" and prod(x.shape) > prod(base.shape))
         self.part = tuple(reversed(steps))
-        self.owner = self.memory if owner is None else owner
-        self.own = self.part if owner is None else self.part[len(steps) - own :]
+        if self.owner is None:
+            self.owner, self.own = root, self.part
 
     def overlaps(self, part: Part) -> bool:
         """Whether an element of the memory shows at several places of a part of it, which is here or further on. Only if `wide`."""

@@ -101,10 +101,11 @@ def is_part(t: Any) -> bool:
 
 def fitted(t: Any, value: Any, name: str) -> Any:
     """The result of an operation as what takes the place of the value of `t`: of its level, shape and dtype."""
-    value = peeled(value, t._level)
-    if getattr(value, "_level", 0) > t._level:
-        raise GradientError(OUTSIDE.format(name))
-    value = t._of_level(value)
+    if getattr(value, "_elem", None) is not t._elem:
+        value = peeled(value, t._level)
+        if getattr(value, "_level", 0) > t._level:
+            raise GradientError(OUTSIDE.format(name))
+        value = t._of_level(value)
     if tuple(value.shape) != tuple(t.shape):
         raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
     return value if value._elem.base is t._elem.base else cast(t, value)
@@ -199,22 +200,20 @@ def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
                         "Write into a copy: clone(), or asarray(x, copy=True).")
 
 
-def written(t: Any, place: Place | None = None) -> None:
-    """Count a write to `t`, whose own array is up to date."""
-    count(t._cell, (place or Place(t)).data)
-    if t._view is not None:
-        t._seen = len(t._cell)
+def written(t: Any, place: Place | None = None, seen: bool = True) -> None:
+    """Count a write to the memory of `t`; `seen`: its own array is up to date, and its history.
 
-
-def count(cell: list[int], data: Any) -> None:
-    """Count a write to the memory of a version cell; through `x.data` views are to be brought up to date, but nothing that was saved is spoilt."""
+    After one through `x.data` views are to be brought up to date, but nothing that was saved is spoilt.
+    """
+    data = None if t._view is None else (place or Place(t)).data
     if data is None:
-        now = tick()
-        cell.append(now)
-        last_write[0] = now
+        now = last_write[0] = tick()
+        t._cell.append(now)
     else:
         data._writes += 1
-        cell.insert(0, QUIET)
+        t._cell.insert(0, QUIET)
+    if seen and t._view is not None:
+        t._seen = len(t._cell)
 
 
 # What is recorded
