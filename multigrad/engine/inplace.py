@@ -39,7 +39,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     recorded = permit(t, place, recording, has_history)
     if has_history and not recording:
         _mark(t)
-    if direct is not None and not recorded and t._elem.run is None and place.holds(t._array) and not (place.wide and place.overlaps(place.part)):
+    if direct is not None and not recorded and t._elem.run is None and place.holds(t._array):
         raw = _direct_operands(t, others)
         if raw is not None:
             try:
@@ -214,7 +214,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))
-    direct = not recorded and t._elem.run is None and place.holds(t._array) and not (place.wide and place.overlaps(place.part))
+    direct = not recorded and t._elem.run is None and place.holds(t._array)
     if not inner and direct and _assign_directly(t, key, value):
         written(t, place)
     elif not inner and is_basic_key(key) and _assign_part(t, place, key, value, recording):

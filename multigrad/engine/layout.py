@@ -127,10 +127,13 @@ class Place:
         return bool(np.unique(places).size < places.size)
 
     def holds(self, array: Any) -> bool:
-        """Whether writing to `array` changes the memory: not all that the standard allows to be a view is one in every library."""
+        """Whether writing to `array`, which lies here or further on, changes the memory: not every library's views are what the standard allows.
+
+        Where an element shows at several places it is the library's to refuse, so what is further on counts as a copy.
+        """
         root = self.memory
         host: Host = root._elem.host
-        if not host.mutable or isinstance(array, host.fixed):
+        if not host.mutable or isinstance(array, host.fixed) or (self.wide and self.overlaps(self.part)):
             return False
         return array is root._array or (not isinstance(root._array, Layer) and bool(host.shared(host.xp, array, root._array)))
 
