@@ -127,9 +127,9 @@ class Place:
         return bool(np.unique(places).size < places.size)
 
     def holds(self, array: Any) -> bool:
-        """Whether writing to `array`, which lies here or further on, changes the memory: not every library's views are what the standard allows.
+        """Whether writing to `array`, shown here or further on, changes the memory: not all that the standard allows to be a view is one.
 
-        Where an element shows at several places it is the library's to refuse, so what is further on counts as a copy.
+        What lies behind a place that shows an element several times counts as a copy.
         """
         root = self.memory
         host: Host = root._elem.host

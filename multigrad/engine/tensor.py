@@ -45,7 +45,6 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
-    _view: ViewSpec | None = None
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -97,7 +96,7 @@ class Tensor(Leaving):
         if self._view is not None:
             base = wrap_at(self, array)
             base._cell = self._cell
-            self._view = base, *WHOLE  # type: ignore[misc]
+            self._view = base, *WHOLE
             self._seen = len(self._cell)  # type: ignore[misc]
         self._put(array)
         if self._node is None and isinstance(value, Tensor) and value._node is not None:

@@ -15,7 +15,7 @@ from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import general, itself, shows
 from ..engine.layout import WHOLE, Place, Step, ViewSpec, refresh
 from ..engine.leaving import Leaving
-from ..engine.level import Layer, Run
+from ..engine.level import Layer, Run, mode, watched, watching
 from ..engine.tensor import element_of
 from ..engine.views import REFERS, fitted, written
 from ..errors import GradientError, LeakError
@@ -107,12 +107,17 @@ class Immutable(Leaving):
                         "return it from the function instead")
 
     def _renew(self) -> bool:
-        """Take the value of a view from its base, which is up to date."""
+        """Take the value of a view from its base, which is up to date, with its history further in, whatever the grad mode is now."""
         base, op, arguments, output, _ = self._view  # type: ignore[misc]
         if op is None:
             self._take(base._copied(stop=True))
         else:
-            out = general(op, (base, *arguments))
+            gate = mode.get()
+            token = mode.set(gate if gate is True or gate.base is None else watched(True, watching(gate)))
+            try:
+                out = general(op, (base, *arguments))
+            finally:
+                mode.reset(token)
             self._take(out if output is None or op.outputs == () else out[output])
         self._seen = len(self._cell)
         return True
