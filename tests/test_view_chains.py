@@ -14,7 +14,7 @@ from conftest import values
 import multigrad as mg
 from multigrad import func
 from multigrad.engine.element import host_named
-from multigrad.engine.layout import DEPTH, Place, compact
+from multigrad.engine.layout import DEPTH, Location, compact
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ class TestPlaces:
         for _ in range(8):
             v = v[1:]
             v *= 1.0
-        place = Place(v)
+        place = Location(v)
         assert place.memory is y and len(place.part) <= DEPTH
         for _ in range(3):
             v = v[:]

@@ -8,34 +8,46 @@ nothing is recorded, a mutable array is changed directly. What a write through a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from .. import observe
+from ..observe import WRITE, Call
 from ..registry import OPS, Op
-from . import accumulation, profiling
+from . import accumulation
 from .computed import following, mark
 from .dispatch import accepts, apply_tensor, general, is_basic_key, mode_at
 from .element import SCALARS
 from .graph import Node, flat_cells, last_write, tick
-from .layout import Place, climb
+from .layout import Location, climb
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, wrap_at
 from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
-             named: Iterable[Any] = ()) -> Any:
+             named: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array.
 
     `named`: operands that the function gets by keyword.
     """
+    told = observe.observers(WRITE)
+    if told:
+        call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
+        return observe.around(told, call, lambda: _in_place(op, function, t, others, direct, named))
+    return _in_place(op, function, t, others, direct, named)
+
+
+def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None,
+              named: Mapping[str, Any]) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = bool(mode_at(t))
-    has_history = any(map(_has_history, (*others, *named)))
+    has_history = any(map(_has_history, (*others, *named.values())))
     if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
         t._check()
-    place = Place(t)
+    place = Location(t)
     recorded = permit(t, place, recording, has_history)
     if has_history and not recording:
         _mark(t)
@@ -59,7 +71,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
 def _add_to_view(t: Tensor, g: Any) -> None:
     total = t._array + g
     accumulation.keepable(t, total)
-    place = Place(t)
+    place = Location(t)
     t._put(write(t, place, place.part, t._array, total, "backward"))
     written(t, place)
 
@@ -115,7 +127,7 @@ def _mark(t: Any) -> None:
                 mark(x)
 
 
-def store(t: Tensor, place: Place, result: Any, recording: bool, name: str) -> None:
+def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -> None:
     """Let `result` take the place of the value of `t`."""
     if getattr(result, "_elem", None) is not t._elem:
         result = peeled(result, t._level)
@@ -135,7 +147,7 @@ def store(t: Tensor, place: Place, result: Any, recording: bool, name: str) -> N
         written(t, place)
 
 
-def _store_view(t: Tensor, place: Place, value: Tensor) -> None:
+def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
     written(t, place)
     node = value._node
     if node is not None and value is not t:
@@ -147,11 +159,11 @@ def _store_view(t: Tensor, place: Place, value: Tensor) -> None:
 
 def touch(t: Tensor, value: Tensor) -> None:
     """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one more version, but no later a write."""
-    permit(t, Place(t), bool(mode_at(t)), value._node is not None)
+    permit(t, Location(t), bool(mode_at(t)), value._node is not None)
     t._cell.append(t._cell[-1] if t._cell else 0)
 
 
-def _take_over(t: Tensor, place: Place, result: Tensor) -> None:
+def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
     """Move the node of `result` to `t`; where it saved its own output, that is now the memory of `t`."""
     node = result._node
     assert node is not None
@@ -198,7 +210,12 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-    """`t[key] = value`: into the array itself where nothing is recorded, else into the view that the key means, else by `setitem`."""
+    """`t[key] = value`."""
+    observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), lambda: _set_item(op, function, t, key, value), of=t)
+
+
+def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
+    """Into the array itself where nothing is recorded, else into the view that the key means, else by the operation `setitem`."""
     others = False
     if isinstance(value, Tensor):
         value = peeled(value, t._level)
@@ -206,7 +223,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     recording = bool(mode_at(t))
     if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
         t._check()
-    place = Place(t)
+    place = Location(t)
     recorded = permit(t, place, recording, others, key)
     check_value(t, value, recording)
     if others and not recording:
@@ -236,7 +253,7 @@ def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
     return True
 
 
-def _assign_part(t: Tensor, place: Place, key: Any, value: Any, recording: bool) -> bool:
+def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
     """Write to the view `t[key]`. Returns whether the value fits: else the library says better why it does not."""
     x = t._array
     try:
@@ -257,7 +274,7 @@ def _is_inner(x: Any, t: Tensor) -> bool:
     return isinstance(x, Layer) and x._level > t._level
 
 
-def _assign_items(op: Op, t: Tensor, place: Place, key: Any, value: Any) -> bool:
+def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
     """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
     try:
         result = apply_tensor(op, (t, key, value), t, _assign)
@@ -304,43 +321,3 @@ def raw_key(key: Any) -> Any:
     if isinstance(key, Tensor):
         key._check()
     return innermost(key)
-
-
-def _watched_in_place(inner: Callable[..., Any]) -> Callable[..., Any]:
-    def watched(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], *more: Any, **options: Any) -> Any:
-        frame = profiling.here.get()
-        if frame is None:
-            return inner(op, function, t, others, *more, **options)
-        call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, *others))
-        return profiling.around(frame, call, lambda: inner(op, function, t, others, *more, **options))
-
-    return watched
-
-
-def _watched_directly(inner: Callable[..., Any]) -> Callable[..., Any]:
-    def watched(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Any:
-        frame = profiling.here.get()
-        if frame is None:
-            return inner(t, other, direct)
-        op = next(op for op in list(OPS.values()) if DIRECT.get(op.operator) is direct)
-        call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, other))
-        return profiling.around(frame, call, lambda: inner(t, other, direct), undone=None)
-
-    return watched
-
-
-def _watched_set_item(inner: Callable[..., Any]) -> Callable[..., Any]:
-    def watched(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-        frame = profiling.here.get()
-        if frame is None:
-            inner(op, function, t, key, value)
-        else:
-            call = profiling.Call(op, op.name, tuple(op.roles), (t, key, value), of=t)
-            profiling.around(frame, call, lambda: inner(op, function, t, key, value))
-
-    return watched
-
-
-profiling.seam(globals(), "in_place", _watched_in_place)
-profiling.seam(globals(), "directly", _watched_directly)
-profiling.seam(globals(), "set_item", _watched_set_item)

@@ -68,7 +68,7 @@ DEPTH = 4
 """How many views of views stand before a chain is shortened."""
 
 
-class Place:
+class Location:
     """What one climb from an array object to the root of its memory tells.
 
     memory  the object that the memory belongs to
@@ -319,7 +319,7 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
         except (ValueError, AttributeError):  # AttributeError: of array_api_strict
             return False
         return True
-    place = Place(x)
+    place = Location(x)
     if not place.part:
         return True
     import numpy as np

@@ -13,15 +13,16 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .. import observe
 from ..errors import GradientError
 from ..registry import OPS, Op
-from . import dispatch, instruments
+from . import dispatch
 from .accumulation import keepable
 from .computed import Computed, mark
 from .dispatch import accepts, general, is_basic_key, recording_at, run_raw
 from .element import Element
 from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra, last_write, tick
-from .layout import Part, Place, ViewSpec
+from .layout import Location, Part, ViewSpec
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, stopped
 
@@ -45,7 +46,7 @@ OUTSIDE = ("{}: a value of a running transformation cannot be written into an ar
            "computed from such arrays alone. Write into one that is made inside, as by zeros(), or choose with where().")
 
 
-def permit(t: Any, place: Place, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
+def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
     """Whether a write to `t`, or to `t[key]`, is to be recorded; `others`: the value has a history. Raises where PyTorch does."""
     if not recording:
         return False
@@ -151,7 +152,7 @@ _replacing = threading.RLock()
 """Held while the root of a memory gets a new array, or a new node: views of disjoint parts may be written by several threads."""
 
 
-def write(t: Any, place: Place, part: Part, array: Any, value: Any, name: str) -> Any:
+def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str) -> Any:
     """Put `value` into the memory of `t`: at the end of the steps `part`, where `array` is shown. Returns what is shown there afterwards."""
     if place.wide and place.overlaps(part):
         raise RuntimeError(f"{name}: {REFERS}")
@@ -200,12 +201,12 @@ def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
                         "Write into a copy: clone(), or asarray(x, copy=True).")
 
 
-def written(t: Any, place: Place | None = None, seen: bool = True) -> None:
+def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
     """Count a write to the memory of `t`; `seen`: its own array is up to date, and its history.
 
     After one through `x.data` views are to be brought up to date, but nothing that was saved is spoilt.
     """
-    data = None if t._view is None else (place or Place(t)).data
+    data = None if t._view is None else (place or Location(t)).data
     if data is None:
         now = last_write[0] = tick()
         t._cell.append(now)
@@ -219,16 +220,16 @@ def written(t: Any, place: Place | None = None, seen: bool = True) -> None:
 # What is recorded
 
 
-def rebase(t: Any, value: Tensor, place: Place | None = None) -> None:
+def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
     """Record that the view `t` was given the value of `value`. Its own node is made anew when it is used next."""
-    place = place or Place(t)
+    place = place or Location(t)
     record(place, place.own, value, value._array, value._node, value._cell)
     t._seen = -1
     if type(t._node) is HookedNode:  # which may retain a gradient, but not that of the old value
         t._check()
 
 
-def record(place: Place, own: Part, value: Any, array: Any, node: Node | None, cell: list[int]) -> None:
+def record(place: Location, own: Part, value: Any, array: Any, node: Node | None, cell: list[int]) -> None:
     """Record that the part of the owner of the history that these steps lead to was given `value`: this array, with its node and version cell."""
     owner = place.owner
     op = OPS["copy_slices"]
@@ -238,7 +239,7 @@ def record(place: Place, own: Part, value: Any, array: Any, node: Node | None, c
         dispatch._attach(op, needs, (owner._array, array, own), (old, node, None), (owner._cell, cell, None), owner._array, [owner])
     if type(old) is not Node:
         move_retained(old, owner._node)
-    instruments.recorded(owner._node, (owner, value, own), owner)
+    observe.node(owner._node, (owner, value, own), owner)
 
 
 def move_retained(old: Node | None, new: Node) -> None:
@@ -298,7 +299,7 @@ def record_view(t: Any) -> None:
     inner, rest = (base._array, *args), (None,) * len(args)
     dispatch._attach(op, dispatch.needs_of(op, (base._node, *rest)), inner, (base._node, *rest), (base._cell, *rest), t._array, [t])
     move_retained(old, t._node)
-    instruments.recorded(t._node, (base, *args), t)
+    observe.node(t._node, (base, *args), t)
 
 
 def same_place(value: Any, t: Tensor, key: Any) -> bool:

@@ -13,12 +13,13 @@ from typing import Any
 from ..engine import layout
 from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import general, itself, shows
-from ..engine.layout import WHOLE, Place, Step, ViewSpec, refresh
+from ..engine.layout import WHOLE, Location, Step, ViewSpec, refresh
 from ..engine.leaving import Leaving
-from ..engine.level import Layer, Run, mode, watched, watching
+from ..engine.level import Layer, Run
 from ..engine.tensor import element_of
 from ..engine.views import REFERS, fitted, written
 from ..errors import GradientError, LeakError
+from ..observe import conversion, gate, made
 from ..registry import OPS, Op
 
 
@@ -112,12 +113,12 @@ class Immutable(Leaving):
         if op is None:
             self._take(base._copied(stop=True))
         else:
-            gate = mode.get()
-            token = mode.set(gate if gate is True or gate.base is None else watched(True, watching(gate)))
+            mode = gate.get()
+            token = gate.set(mode if mode is True or mode.base is None else made(True, frozenset(), mode.watch))
             try:
                 out = general(op, (base, *arguments))
             finally:
-                mode.reset(token)
+                gate.reset(token)
             self._take(out if output is None or op.outputs == () else out[output])
         self._seen = len(self._cell)
         return True
@@ -143,7 +144,7 @@ class Immutable(Leaving):
         return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
 
     def _write(self, value: Any, name: str) -> None:
-        place = Place(self)
+        place = Location(self)
         if place.owner is not place.memory:
             raise GradientError(f"{name}: a {type(self).__name__} that was detached shows the value of another one, which would change without "
                                 "its derivative. clone() it first.")
@@ -157,6 +158,7 @@ class Immutable(Leaving):
     # What it is besides
 
     @property
+    @conversion
     def array(self) -> Any:
         """The value one layer further in."""
         self._check()
@@ -180,6 +182,7 @@ class Immutable(Leaving):
         raise GradientError(f"backward() starts at a Tensor, not at a {type(self).__name__}: take it apart first "
                             "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
 
+    @conversion
     def detach(self) -> Any:
         """The same values as a constant, on every level."""
         self._check()
@@ -189,6 +192,7 @@ class Immutable(Leaving):
         self._check()
         raise GradientError(f"Can't call {what} on a {type(self).__name__}: its value belongs to the transformation {self._run.name!r}.")
 
+    @conversion
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
                            "clone() it")
