@@ -24,12 +24,12 @@ from .computed import TWICE, Computed
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
 from .element import Element, Host, mixed
 from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
-from .inplace import written
 from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .layout import Location
 from .level import Guest, Layer, Run, Switch
 from .pullback import Pullback, conform_gradient
 from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from .views import inside_function, move_retained, rebase, refuse
+from .views import inside_function, is_part, move_retained, permit, rebase, written
 
 
 class FunctionCtx:
@@ -176,9 +176,10 @@ class BackwardCFunction(FunctionCtx):
         constant = {id(x) for x in _arrays(self.non_differentiable, "mark_non_differentiable only accepts variable arguments, but got {kind}")}
         dirty = self._dirty(outs, inputs)
         for t in dirty.values():
-            if t._how is not None:
-                refuse(t, recording_at(t), bool(self._next))
-            written(t)
+            place = Location(t)
+            if is_part(t):
+                permit(t, place, recording_at(t), bool(self._next))
+            written(t, place)
         self._seq = tick()
         tensors = [self._at_level(out, top) if is_array(out) else None for out in outs]
         self._outs = [None if t is None else partial(_zeros, t._elem, tuple(t.shape), t.device) for t in tensors]
@@ -243,7 +244,7 @@ class BackwardCFunction(FunctionCtx):
         if type(t._node) is AccumulateGrad:
             raise GradientError("a leaf Variable that requires grad has been used in an in-place operation.")
         node = own.pick(number)
-        if t._how is None:
+        if not is_part(t):
             move_retained(t._node, node)
             t._node = node
             return
