@@ -24,8 +24,8 @@ from multigrad import func
 from multigrad.autograd import Function, detect_breaks, function
 from multigrad.autograd.breaks import WHY
 from multigrad.autograd.profiler import profile
+from multigrad.custom.context import BackwardCFunction
 from multigrad.engine import dispatch, gradients, inplace, plans, profiling
-from multigrad.engine.custom import BackwardCFunction
 from multigrad.engine.leaving import Leaving
 from multigrad.engine.tensor import Tensor
 from multigrad.func import custom, reverse

@@ -262,19 +262,16 @@ def _write(op: Op, t: Tensor, others: Sequence[tuple[str, Any]], frame: FrameTyp
 # Functions with derivatives of their own
 
 
-def applying_function(suffix: str) -> Callable[[Any], Any]:
+def applying_function(original: Any) -> Any:
     """For `apply_function`: what is marked to have no gradient is lost; what happens inside is not looked at."""
 
-    def exchanged(original: Any) -> Any:
-        def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
-            result = _deeper(original, cls, flat, names)
-            if not _depth():
-                _look_at_function(f"{cls.__name__}{suffix}", flat, result, sys._getframe(1))
-            return result
+    def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
+        result = _deeper(original, rule, flat, names)
+        if not _depth():
+            _look_at_function(f"{rule.__name__}{'.apply()' if isinstance(rule, type) else '()'}", flat, result, sys._getframe(1))
+        return result
 
-        return apply_function
-
-    return exchanged
+    return apply_function
 
 
 def _look_at_function(what: str, flat: Sequence[Any], result: Any, frame: FrameType | None) -> None:

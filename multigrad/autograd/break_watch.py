@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from ..custom import applying
+from ..custom.context import BackwardCFunction
 from ..engine import gradients, inplace, instruments, profiling
-from ..engine.custom import BackwardCFunction
 from ..engine.graph import AccumulateGrad
 from ..engine.leaving import Leaving
 from ..engine.level import Layer
 from ..engine.tensor import Tensor
-from ..func import custom, reverse
-from ..layers import batched, dual  # noqa: F401  so that their methods are exchanged, too
-from . import break_follow, function
+from ..layers import batched, dual, transforming  # noqa: F401  so that their methods are exchanged, too
+from . import break_follow
 from .break_follow import follow, sources_of
 from .break_sites import behind, nodes_of, note, place, reports
 from .breaks import BreakReport
@@ -82,10 +82,9 @@ def _exchanges() -> Iterator[tuple[Any, str, Make]]:
     yield vars(inplace), "in_place", break_follow.writing_in_place
     yield vars(inplace), "directly", break_follow.writing_directly
     yield vars(inplace), "set_item", break_follow.writing_items
-    yield vars(function), "apply_function", break_follow.applying_function(".apply()")
-    yield vars(custom), "apply_function", break_follow.applying_function("()")
+    yield vars(applying), "apply_function", break_follow.applying_function
     yield BackwardCFunction, "_propagate", _propagating
-    for module, counts in ((gradients, True), (reverse, False)):  # each has the name of its own
+    for module, counts in ((gradients, True), (transforming, False)):  # each has the name of its own
         yield vars(module), "run_pass", _passing(counts)
 
 

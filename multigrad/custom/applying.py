@@ -1,50 +1,169 @@
 """Applying an operation with a derivative of the user's own to values of any levels.
 
-It is a class like autograd.Function, which is the one that users derive from: `forward` and `backward` or `vjp`, `jvp`, `vmap`, and what says
-which of them there are. See engine/custom.py for what one level does.
+What is applied, the rule, is a class derived from autograd.Function, or a `Definition`, which has the same names: `forward` and `backward` or
+`vjp`, `jvp`, `vmap`, and what says which of them there are. It goes through the levels of its arguments from the highest one inwards, and each
+layer's class says by `_apply_custom` what happens there. At the innermost values forward runs, once. On the way back each level that
+differentiates makes a node of its own, or asks the user's jvp, with what forward kept as values of that level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import zip_longest
 from typing import Any
 
-from ..engine import grad_mode
-from ..engine.computed import Computed, following, mark
-from ..engine.custom import BackwardCFunction
-from ..engine.dispatch import _same_structure as same_structure
+from ..engine import grad_mode, profiling
+from ..engine.computed import following, mark
 from ..engine.dispatch import is_array
-from ..engine.kept import replaced
-from ..engine.level import Guest, Layer, Run, settle, undo
+from ..engine.level import Guest, Layer, settle, undo
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
-from .batched import Batched
-from .custom import Applied, apply_dual, require_setup
-from .custom_batched import apply_batched
-from .dual import Dual
+from .batch import under_batch
+from .context import BackwardCFunction
+from .definition import Applied, applied
+from .dual import require_setup, under_dual
+from .kept import Computed, replaced
 
 
-def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
-    """Apply `cls` to its arguments, the last ones by `names`."""
-    top = _top(flat)
-    forward = None
-    if top is not None and top._run is not None and cls._follows:
-        moving = [_moves(x) for x in flat]
-        forward = Computed(cls.__name__, moving) if any(moving) else None
-    if isinstance(top, Dual):
-        return apply_dual(cls, flat, top, partial(_apply_inside, cls, names=names, forward=forward), forward)[0]
-    if isinstance(top, Batched):
-        return apply_batched(cls, flat, names, top, partial(_apply_inside, forward=forward))[0]
-    ctx = cls._backward_cls()
-    ctx._begin(flat, top, forward)
-    if isinstance(top, Tensor) and top._elem.run is not None and any(_has_history(x, top) for x in flat):
-        return _apply_levels(cls, ctx, flat, names, top, ctx.needs_input_grad)[0]
-    return ctx._finish(_run_forward(cls, ctx, flat, names, top), flat, top)[0]
+def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
+    """Apply a rule to its arguments, the last ones by `names`: each application of a user's derivative goes through here."""
+    top = highest(flat)
+    computed = None
+    if top is not None and top._level > 1 and rule._follows:  # of a transformation
+        moving = [moves(x) for x in flat]
+        computed = Computed(rule.__name__, moving) if any(moving) else None
+    application = Application(rule, names, (), computed, False)
+    return (Tensor if top is None else type(top))._apply_custom(application, flat, top).output
 
 
-def _moves(x: Any) -> bool:
+profiling.seam(globals(), "apply_function", profiling.function_seam)
+
+
+class Application:
+    """An application of a rule at one level. What it does there is a layer's to choose, by `_apply_custom(application, values, top)`.
+
+    rule      what is applied
+    names     of the last arguments
+    needs     which arguments levels further out may want the gradient of, if any does
+    computed  what stands for what forward computes of its inputs
+    inner     whether there is a level further out, which asks for what forward leaves on its ctx
+    """
+
+    __slots__ = ("computed", "inner", "names", "needs", "rule")
+
+    def __init__(self, rule: Any, names: tuple[str, ...], needs: tuple[bool, ...], computed: Computed | None, inner: bool) -> None:
+        self.rule, self.names, self.needs, self.computed, self.inner = rule, names, needs, computed, inner
+
+    @property
+    def name(self) -> str:
+        """That of the user's class or function."""
+        name: str = self.rule.__name__
+        return name
+
+    def inside(self, values: Sequence[Any], needs: tuple[bool, ...] | None = None, rule: Any = None) -> Applied:
+        """Apply the rule to values one layer further in; `needs` and `rule`: others than those of this level."""
+        top = highest(values)
+        application = Application(rule or self.rule, self.names, self.needs if needs is None else needs, self.computed, True)
+        below: Applied = (Tensor if top is None else type(top))._apply_custom(application, values, top)
+        return below
+
+    def through(self, values: Sequence[Any], inner: Sequence[Any], wrap: Callable[[Any], Any], needs: tuple[bool, ...] | None = None) -> Applied:
+        """Apply the rule to `inner`, which is `values` one layer further in, and make a value of this level of each array that comes out.
+
+        Each array in `inner` is an object of its own, so that it is known again where forward returns or keeps it.
+        """
+        output, returned, state = self.inside(inner, needs)
+        outs = output if isinstance(output, tuple) else (output,)
+        lifted = [wrap(x) if is_array(x) else x for x in outs]
+        if state is not None:
+            known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
+            state = {name: replaced(value, known) for name, value in state.items()}
+        return applied(output, lifted, state)
+
+    def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
+        """What happens at the level of a Tensor: a node, after the levels further in that want a gradient, too."""
+        ctx = self.rule._backward_cls()
+        ctx._begin(self.rule, values, top, self.computed)
+        needs = own = ctx.needs_input_grad
+        if self.needs:
+            needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
+        if top is not None and top._elem.run is not None and any(_wanted_below(x, top._elem.level) for x in values):
+            output, _, state = self.through(values, _one_in(values, top), partial(wrap_at, top), needs)
+            if state is None:
+                if ctx._next:
+                    self._set_up(ctx, values, output)
+            elif state.get("dirty_tensors"):
+                raise GradientError(f"{self.name}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
+            else:
+                ctx.__dict__.update(state)
+                state = dict(ctx.__dict__)
+        else:
+            ctx.needs_input_grad = needs  # forward may save by what is needed
+            output = self._forward(ctx, values)
+            ctx.needs_input_grad = own
+            state = dict(ctx.__dict__) if self.inner else None
+        result, returned = ctx._finish(output, values, top)
+        return Applied(result, returned, state)
+
+    pushed = under_dual
+    batched = under_batch
+
+    def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
+        """Call forward, with recording off at the level of the ctx, which is where the user looks for it."""
+        run, rule, names = ctx._run, self.rule, self.names
+        innermost = grad_mode.joined(grad_mode.BASE if run is None else run.grad_mode)
+        if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
+            return Guest("forward", innermost).call(self._forward, ctx, values)
+        computed = ctx._computed
+        off = None if computed is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
+        before = undo()
+        try:
+            if computed is not None:
+                following.set(computed)
+                if computed.moving:
+                    computed.next = ctx._next
+                    _mark_inputs(computed, values)
+            innermost.set(off)
+            n = len(values) - len(names)
+            given, named = values[:n], dict(zip(names, values[n:], strict=True)) if names else {}
+            if not rule._separate():
+                return rule.forward(ctx, *given, **named)
+            output = rule.forward(*given, **named)
+            rule.setup_context(ctx, tuple(values), output)
+            return output
+        finally:
+            settle(before)
+            if computed is not None:
+                computed.release()
+
+    def _set_up(self, ctx: BackwardCFunction, values: Sequence[Any], output: Any) -> None:
+        """Call a setup_context that follows no forward, and note what it computes."""
+        require_setup(self.rule)
+        assert ctx._run is not None
+        before, computed = undo(), ctx._computed
+        try:
+            following.set(computed)
+            with grad_mode.switched_off(ctx._run.grad_mode, grad_mode._variable()):
+                self.rule.setup_context(ctx, tuple(values), output)
+        finally:
+            settle(before)
+            if computed is not None:
+                computed.release()
+
+
+def highest(values: Sequence[Any]) -> Any:
+    """The argument of the highest level, None if none is a layer."""
+    top: Layer | None = None
+    for x in values:
+        if isinstance(x, Layer):
+            if top is None or x._level > top._level:
+                top = x
+            if isinstance(x, Tensor):
+                x._check()
+    return top
+
+
+def moves(x: Any) -> bool:
     """Whether a derivative with respect to an argument may be asked for, at any level."""
     while isinstance(x, Layer):
         if x._moves():
@@ -53,131 +172,31 @@ def _moves(x: Any) -> bool:
     return False
 
 
-def _apply_levels(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None,
-                  needs: tuple[bool, ...]) -> Applied:
-    """Apply `cls` at the level of `top`, after the levels further in that want a gradient, too.
-
-    `needs`: of this level and those further out. Returns the result, the objects that forward returned, and what it left on its ctx.
-    """
-    if isinstance(top, Tensor) and top._elem.run is not None and any(_has_history(x, top) for x in flat):
-        inner: list[Any] = []
-        for x in flat:
-            y = _one_in(x, top)
-            inner.append(_twin(y) if isinstance(y, Tensor) and any(y is z for z in inner) else y)  # so that each can be told from the others
-        found, returned, state = _apply_inside(cls, inner, names, needs, ctx._forward)
-        results = found if isinstance(found, tuple) else (found,)
-        lifted = [wrap_at(top, x) if is_array(x) else x for x in results]
-        output = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
-        if state is None:
-            if ctx._next:
-                require_setup(cls)
-                _set_up(cls, ctx, flat, output, top._elem.run)
-            return (*ctx._finish(output, flat, top), None)
-        known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
-        if state.get("dirty_tensors"):
-            raise GradientError(f"{cls.__name__}: mark_dirty is not supported where several levels of differentiation meet. Return a new array.")
-        ctx.__dict__.update({name: replaced(value, known) for name, value in state.items()})
-    else:
-        own, ctx.needs_input_grad = ctx.needs_input_grad, needs  # forward may save by what is needed
-        output = _run_forward(cls, ctx, flat, names, top)
-        ctx.needs_input_grad = own
-    state = dict(ctx.__dict__)
-    return (*ctx._finish(output, flat, top), state)
-
-
-def _apply_inside(cls: Any, inner: Sequence[Any], names: tuple[str, ...], needs: tuple[bool, ...] = (),
-                  forward: Computed | None = None) -> Applied:
-    """Apply `cls` to the values of arguments one level further in. Returns what `_apply_levels` does."""
-    top = _top(inner)
-    if isinstance(top, Dual):
-        return apply_dual(cls, inner, top, partial(_apply_inside, cls, names=names, needs=needs, forward=forward), forward)
-    if isinstance(top, Batched):
-        return apply_batched(cls, inner, names, top, partial(_apply_inside, needs=needs, forward=forward))
-    ctx = cls._backward_cls()
-    ctx._begin(inner, top, forward)
-    return _apply_levels(cls, ctx, inner, names, top, tuple(a or b for a, b in zip_longest(ctx.needs_input_grad, needs, fillvalue=False)))
-
-
-def _run_forward(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], names: tuple[str, ...], top: Tensor | None) -> Any:
-    """Call forward, with recording off at the level of `top`, which is where the user looks for it."""
-    n = len(flat) - len(names)
-    mode = grad_mode.BASE if top is None or top._run is None else top._run.grad_mode
-    innermost = grad_mode.joined(mode)
-    if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
-        return Guest("forward", innermost).call(lambda: _run_forward(cls, ctx, flat, names, top))
-    forward = ctx._forward
-    off = None if forward is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
-    before = undo()
-    try:
-        if forward is not None:
-            following.set(forward)
-            if forward.moving:
-                forward.next = ctx._next
-                _mark_inputs(forward, flat)
-        innermost.set(off)
-        if not cls._separate():
-            return cls.forward(ctx, *flat[:n], **dict(zip(names, flat[n:], strict=True)))
-        output = cls.forward(*flat[:n], **dict(zip(names, flat[n:], strict=True)))
-        cls.setup_context(ctx, tuple(flat), output)
-        return output
-    finally:
-        settle(before)
-        if forward is not None:
-            forward.release()
-
-
-def _set_up(cls: Any, ctx: BackwardCFunction, flat: Sequence[Any], output: Any, run: Run) -> None:
-    """Call a setup_context that follows no forward, and note what it computes."""
-    before, forward = undo(), ctx._forward
-    try:
-        following.set(forward)
-        with grad_mode.switched_off(run.grad_mode, grad_mode._variable()):
-            cls.setup_context(ctx, tuple(flat), output)
-    finally:
-        settle(before)
-        if forward is not None:
-            forward.release()
-
-
-def _mark_inputs(forward: Computed, flat: Sequence[Any]) -> None:
-    """Let what is computed of the arguments be known where they are constants at the innermost level, but not further out."""
-    for x, moves in zip(reversed(flat), reversed(forward.moving), strict=False):
-        if moves and isinstance(x, Tensor) and x._node is None and x._elem.floating:
-            mark(x)
-
-
-def _top(flat: Sequence[Any]) -> Any:
-    """The argument of the highest level: a Tensor, a Dual, a Batched, or None."""
-    top: Layer | None = None
-    for x in flat:
-        if isinstance(x, Layer) and (top is None or x._level > top._level):
-            top = x
-        if isinstance(x, Tensor):
-            x._check()
-    if top is not None and not isinstance(top, (Tensor, Dual, Batched)):
-        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {type(top).__name__} yet")
-    return top
-
-
-def _has_history(x: Any, top: Tensor) -> bool:
-    """Whether a level below that of `top` may want the gradient of `x`."""
+def _wanted_below(x: Any, level: int) -> bool:
+    """Whether a level below this one may want the gradient of `x`."""
     while isinstance(x, Layer):
-        if x._level < top._level and (not isinstance(x, Tensor) or x._node is not None):
+        if x._level < level and (not isinstance(x, Tensor) or x._node is not None):
             return True
         x = x._array
     return False
 
 
-def _one_in(x: Any, top: Tensor) -> Any:
-    """The value of an argument one level further in, as a Tensor."""
-    if not isinstance(x, Tensor) or x._level != top._level:
-        return x
-    return x._array if isinstance(x._array, Layer) else wrap(x._array)
+def _one_in(values: Sequence[Any], top: Tensor) -> list[Any]:
+    """The values of Tensors of the level of `top`, each another object."""
+    inner: list[Any] = []
+    for x in values:
+        if isinstance(x, Tensor) and x._elem.level == top._elem.level:
+            x = x._array if isinstance(x._array, Layer) else wrap(x._array)
+        if isinstance(x, Tensor) and any(x is y for y in inner):
+            twin = wrap_at(x, x._array)
+            twin._cell, twin._node = x._cell, x._node
+            x = twin
+        inner.append(x)
+    return inner
 
 
-def _twin(t: Tensor) -> Tensor:
-    """Another Tensor of the same value and history."""
-    found = wrap_at(t, t._array)
-    found._cell = t._cell
-    found._node = t._node
-    return found
+def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:
+    """Let what is computed of the arguments be known where they are constants at the innermost level, but not further out."""
+    for x, moving in zip(values, computed.moving, strict=True):
+        if moving and isinstance(x, Tensor) and x._node is None and x._elem.floating:
+            mark(x)

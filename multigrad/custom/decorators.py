@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
-from ..engine import profiling
+from .. import tree
 from ..engine.level import Layer
 from ..errors import GradientError
-from ..layers.applying import apply_function
-from . import tree
-from .constants import Constants
-from .reverse import Function, _result
-from .rules import Call, JvpOperation, Operation, VjpOperation
+from ..layers.constants import Constants
+from ..layers.transforming import returned
+from . import applying
+from .definition import new_ctx_class
+from .rules import JvpDefinition, RuleDefinition, VjpDefinition
 
-profiling.seam(globals(), "apply_function", profiling.function_seam)
+Function = Callable[..., Any]
+
+PUBLIC = "multigrad.func.custom"
+"""Where users have them from."""
 
 
-class Rule:
+class CustomFunction:
     """A function with a derivative of the user's own."""
 
-    _base: type[Operation]
+    __module__ = PUBLIC
+    _definition: type[RuleDefinition]
     _how: str
 
     def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
@@ -37,7 +41,8 @@ class Rule:
         self.nondiff_argnums = numbers
         name = getattr(fun, "__name__", type(fun).__name__)
         self.name = f"{kind} function {name}"
-        self._operation = type(name, (self._base,), {"__module__": getattr(fun, "__module__", None)})
+        self._backward_cls = new_ctx_class(name)
+        self._short_name = name
         try:
             self._signature: inspect.Signature | None = inspect.signature(fun)
         except (TypeError, ValueError):
@@ -58,14 +63,13 @@ class Rule:
             raise GradientError(f"{self.name} was called before its rule was defined by {self._how}")
         given = self._positional(args, kwargs)
         given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
-        call = Call(self, given)
+        call = self._definition(self, given)
         if not call.linked:
             output = self.fun(*given)
             call.refuse_captured(output)
-            raw = not tree.has_layer(given)
-            return tree.replaced(lambda x: _result(x, True), output) if raw else output
-        found = apply_function(self._operation, ([call], *call.handed_over()), ())
-        return tree.built(call.output, found)
+            return output if tree.has_layer(given) else tree.replaced(lambda x: returned(x, True), output)
+        outs = applying.apply_function(call, call.handed_over(), ())
+        return tree.built(call.output, outs)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in order, with defaults, so that a rule knows how many there are."""
@@ -80,7 +84,7 @@ class Rule:
         return bound.args
 
 
-class custom_vjp(Rule):
+class custom_vjp(CustomFunction):
     """Decorate a function to give it a reverse-mode derivative of your own.
 
         @custom_vjp
@@ -109,7 +113,8 @@ class custom_vjp(Rule):
     (jax.grad of a function of raw arrays) does not know of the rule: it sees the text of the function. As jax.custom_vjp.
     """
 
-    _base = VjpOperation
+    __module__ = PUBLIC
+    _definition = VjpDefinition
     _how = "defvjp(fwd, bwd)"
     fwd: Function | None = None
     bwd: Function | None = None
@@ -125,7 +130,7 @@ class custom_vjp(Rule):
         return self.fwd is not None
 
 
-class custom_jvp(Rule):
+class custom_jvp(CustomFunction):
     """Decorate a function to give it a forward-mode derivative of your own, which serves in reverse mode as well.
 
         @custom_jvp
@@ -147,7 +152,8 @@ class custom_jvp(Rule):
     It works at any nesting of transformations, each of which uses the rule; higher derivatives differentiate its text. As jax.custom_jvp.
     """
 
-    _base = JvpOperation
+    __module__ = PUBLIC
+    _definition = JvpDefinition
     _how = "defjvp(jvp)"
     jvp: Function | None = None
 

@@ -1,23 +1,22 @@
-"""An autograd.Function under Duals: forward runs one layer further in, on the primals, and the Function's own jvp moves the tangents."""
+"""An operation with a derivative of the user's own under Duals: forward runs one layer further in, on the primals; its jvp moves the tangents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..engine import grad_mode
-from ..engine.computed import Computed
-from ..engine.custom import FunctionCtx
-from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.kept import computed_in, movers, refusing, replaced
 from ..engine.level import Guest, Layer, outside
-from ..engine.tensor import element_of, peeled, strip, wrap
+from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
-from .dual import Dual
+from ..layers.dual import Dual
+from .context import FunctionCtx, given_back
+from .definition import Applied, applied
+from .kept import computed_in, movers, refusing, replaced
 
-Applied = tuple[Any, tuple[Any, ...], dict[str, Any] | None]
-"""What a Function returned, the objects that its forward returned, and what forward left on its ctx; of that None if its vmap ran instead."""
+if TYPE_CHECKING:
+    from .applying import Application
 
 
 class ForwardCtx(FunctionCtx):
@@ -28,53 +27,50 @@ class ForwardCtx(FunctionCtx):
     needs_input_grad: tuple[bool, ...]
 
 
-def apply_dual(cls: Any, flat: Sequence[Any], top: Dual, apply: Callable[[Sequence[Any]], Applied], forward: Computed | None) -> Applied:
-    """Apply the Function `cls` to arguments among which there are Duals of the level of `top`; `apply` does so one layer further in.
-
-    `forward`: what its forward computes.
-    """
+def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Applied:
+    """Apply a rule to arguments among which there are Duals of the level of `top`."""
     top._check()
-    inner = [_primal(x, top) for x in flat]
-    found, returned, left = apply(inner)
-    results = found if isinstance(found, tuple) else (found,)
-    moving = tuple(_tangent(x, top) is not None for x in flat)
-    state, returned = (set_up(cls, inner, found, moving), results) if left is None else (left, returned)
+    rule = application.rule
+    inner = [_primal(x, top) for x in values]
+    output, returned, state = application.inside(inner)
+    outs = output if isinstance(output, tuple) else (output,)
+    moving = tuple(_tangent(x, top) is not None for x in values)
+    vmapped = state is None
+    if state is None:
+        state, returned = _set_up(rule, inner, output, moving), outs
     if state.get("dirty_tensors"):
-        raise GradientError(f"{cls.__name__}: mark_dirty is not supported in forward mode. Return a new array.")
-    constant = {id(x) for x in state.get("non_differentiable") or ()}
-    fixed = [id(x) in constant for x in returned]
-    moved: Sequence[Any] = (None,) * len(results)
+        raise GradientError(f"{rule.__name__}: mark_dirty is not supported in forward mode. Return a new array.")
+    moved: Sequence[Any] = (None,) * len(outs)
     if any(moving):
-        made = _unknown(cls, state, inner, movers(flat, top._level), forward)
-        made |= {id(a): b for a, b in zip(returned, results, strict=True) if is_array(a)}
+        shown = _refused(application, state, inner, movers(values, top._level))
+        shown |= zip(map(id, returned), outs, strict=True)
         ctx = ForwardCtx()
-        ctx.__dict__.update({name: replaced(value, made) for name, value in state.items()})
+        ctx.__dict__.update({name: replaced(value, shown) for name, value in state.items()})
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", grad_mode.BASE).call(lambda: cls.jvp(ctx, *(_given(x, value, top, ctx) for x, value in zip(flat, inner, strict=True))))
+        given = Guest("jvp", grad_mode.BASE).call(lambda: rule.jvp(ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))))
         moved = given if isinstance(given, tuple) else (given,)
-        if len(moved) != len(results):
-            raise GradientError(f"{cls.__name__}: jvp returned {len(moved)} tangents for {len(results)} outputs")
-    lifted = [Dual._make(strip(x), None if skip else _checked(cls, i, x, t, top), top._run, top._level) if is_array(x) else x
-              for i, (x, t, skip) in enumerate(zip(results, moved, fixed, strict=True))]
-    result = same_structure(found, lifted) if isinstance(found, tuple) else lifted[0]
-    if left is None:
-        return result, tuple(lifted), None
-    known = {id(a): b for a, b in zip((*inner, *returned), (*flat, *lifted), strict=True) if is_array(a)}
-    return result, tuple(lifted), {name: replaced(value, known) for name, value in state.items()}
+        if len(moved) != len(outs):
+            raise GradientError(f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs")
+    fixed = {id(x) for x in state.get("non_differentiable") or ()}
+    lifted = [Dual._make(strip(x), None if id(was) in fixed else _checked(rule, i, x, t, top), top._run, top._level) if is_array(x) else x
+              for i, (x, t, was) in enumerate(zip(outs, moved, returned, strict=True))]
+    known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
+    left = None if vmapped else {name: replaced(value, known) for name, value in state.items()}
+    return applied(output, lifted, left)
 
 
-def _unknown(cls: Any, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any],
-             forward: Computed | None) -> dict[int, Any]:
+def _refused(application: Application, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any]) -> dict[int, Any]:
     """What forward computed of its inputs and left on its ctx, by its id, as jvp gets it where levels further in differentiate, too."""
     if not levels:
         return {}
     known = {id(x) for x in inner}
-    return {id(x): refusing(x, levels, cls.__name__) for x in computed_in(list(state.values()), forward) if id(x) not in known}
+    computed = computed_in(list(state.values()), application.computed)
+    return {id(x): refusing(x, levels, application.name) for x in computed if id(x) not in known}
 
 
-def set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> dict[str, Any]:
+def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> dict[str, Any]:
     """What setup_context leaves on a ctx, where the user's vmap ran in the place of forward."""
     if not any(needs):
         return {}
@@ -124,10 +120,7 @@ def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
         return None
     if not is_array(t):
         raise TypeError(f"{cls.__name__}: jvp must return arrays or None, but tangent {i} is of type {type(t).__name__}")
-    t = peeled(t, top._level)
-    if isinstance(t, Layer) and t._level >= top._level:
-        raise GradientError(f"{cls.__name__}: jvp returned a value of a running transformation that it was not given. Pass the array that it "
-                            "comes from as an argument of apply.")
+    t = given_back(t, top._level - 1, f"{cls.__name__}: jvp")
     if element_of(t).host is not elem.host or tuple(t.shape) != tuple(x.shape):
         raise GradientError(f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for an output of shape {tuple(x.shape)}")
     if element_of(t) is not elem.base:

@@ -12,36 +12,31 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ..engine import grad_mode, profiling
-from ..engine.custom import BackwardCFunction, FunctionCtx, mode_in_backward
+from ..engine import grad_mode
 from ..engine.dispatch import is_array
 from ..engine.graph import Node
-from ..engine.kept import with_error
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
-from ..layers.applying import apply_function
-from ..layers.custom_batched import BatchCtx
 from ..layers.immutable import Immutable
-
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+from . import applying
+from .batch import BatchCtx
+from .context import PUBLIC, BackwardCFunction, FunctionCtx, mode_in_backward
+from .definition import new_ctx_class
+from .kept import with_error
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_ContextMethodMixin = FunctionCtx
-
-profiling.seam(globals(), "apply_function", profiling.function_seam)
 
 
 class FunctionMeta(type):
     """Gives each Function the class of its nodes."""
 
+    __module__ = PUBLIC
     _backward_cls: type[BackwardCFunction]
     _signature: tuple[Callable[..., Any], inspect.Signature] | None
-    _vmapped: Any  # what generate_vmap_rule has made of it
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
-        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
-        cls._signature = cls._vmapped = None
+        cls._backward_cls = new_ctx_class(name, _forward_cls=cls)
+        cls._signature = None
         super().__init__(name, bases, attrs)
 
 
@@ -70,6 +65,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     the Tensors on its way, by `.array`, NumPy or `float()`, or is the `.grad` of a `backward()` in forward, counts as a constant all the same.
     """
 
+    __module__ = PUBLIC
     clear_saved_tensors_on_access = False  # free what was saved when it is first asked for
     boxed_grads_call = False  # backward gets its gradients as one list
     generate_vmap_rule = False  # under vmap, run the methods on batches themselves
@@ -126,13 +122,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                                   "generate_vmap_rule=True.")
 
     @classmethod
-    def _base(cls) -> type[Function]:
-        return Function
-
-    @classmethod
     def _separate(cls) -> bool:
         """Whether forward gets no ctx, and setup_context follows it."""
         return cls.setup_context is not Function.setup_context
+
+    @classmethod
+    def _has_vmap(cls) -> bool:
+        return cls.vmap is not Function.vmap
 
     @classmethod
     def _backward(cls) -> Callable[..., Any]:
@@ -151,12 +147,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             bound = cls._signature[1].bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        flat = (*args, *kwargs.values())
-        return apply_function(cls, flat, tuple(kwargs))
+        return applying.apply_function(cls, (*args, *kwargs.values()) if kwargs else args, tuple(kwargs))
 
 
 class InplaceFunction(Function):
     """A Function of former days, which remembers whether it works in place. Use Function."""
+
+    __module__ = PUBLIC
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -192,6 +189,9 @@ def once_differentiable(fn: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
+once_differentiable.__module__ = PUBLIC
+
+
 def _below(x: Any) -> Any:
     """The value of a batch or a dual."""
     while isinstance(x, Immutable):
@@ -202,9 +202,9 @@ def _below(x: Any) -> Any:
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
     """A constant that raises when it is differentiated: by this level if `parents` are given, by those further in if they recorded it."""
     if isinstance(x, Immutable):  # the gradients of a batch, or a dual
-        found = x._copied()
-        found._put(_poisoned(x._array, parents))
-        return found
+        copied = x._copied()
+        copied._put(_poisoned(x._array, parents))
+        return copied
     if not isinstance(x, Tensor):
         if is_array(x) and parents:
             x = wrap(x)

@@ -13,21 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .. import tree
 from ..engine import grad_mode
-from ..engine.custom import BackwardCFunction, FunctionCtx
 from ..engine.dispatch import is_array, recording_at
 from ..engine.element import Element
-from ..engine.level import Layer, innermost
+from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from . import tree
-from .forward import jvp
-from .reverse import Function, _zeros, vjp
+from ..layers.transforming import derivative, jvp, vjp, zeros_like
+from .definition import Definition
+
+Function = Callable[..., Any]
 
 
-class Call:
-    """One call of a function with a rule: what is not an array to differentiate with respect to.
+class RuleDefinition(Definition):
+    """One call of a function with a rule, as it is applied to the leaves of the arguments that the rule differentiates.
+
+    Its results are the leaves of the output, and the residuals that were computed.
 
     rule        the function, a custom_vjp or custom_jvp
     arguments   all of its arguments, None in the places of those that the rule differentiates
@@ -54,6 +57,8 @@ class Call:
 
     def __init__(self, rule: Any, args: tuple[Any, ...]) -> None:
         self.rule = rule
+        self.__name__ = rule._short_name
+        self._backward_cls = rule._backward_cls
         fixed = rule.fixed(len(args))
         self.arguments = [a if i in fixed else None for i, a in enumerate(args)]
         self.places = [i for i in range(len(args)) if i not in fixed]
@@ -141,196 +146,151 @@ class Call:
         return (elem.host.bound if isinstance(g, Layer) else elem.host.xp).astype(g, elem.dtype)
 
 
-class Operation(FunctionCtx):
-    """What both operations have in common with an autograd.Function."""
+class VjpDefinition(RuleDefinition):
+    """A call of a custom_vjp."""
 
-    clear_saved_tensors_on_access = False
-    boxed_grads_call = False
-    generate_vmap_rule = True
-    vmap = None
-    _follows = False  # what is computed on the way has a derivative
-    _backward_cls: type[BackwardCFunction]
-    _vmapped: Any
-    backward: Callable[..., Any]
-
-    def __init_subclass__(cls) -> None:
-        cls._vmapped = None
-        cls._backward_cls = type(f"{cls.__name__}Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": __name__})
-
-    @classmethod
-    def _base(cls) -> type[Operation]:
-        return Operation
-
-    @classmethod
-    def _separate(cls) -> bool:
-        return False
-
-    @classmethod
-    def _backward(cls) -> Callable[..., Any]:
-        return cls.backward
-
-
-class VjpOperation(Operation):
-    """Its arguments are a Call and the leaves of the arguments, its results the leaves of the output and the residuals that were computed.
-
-    The call comes in a list, which is known to be no array without a look at what libraries there are.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, calls: list[Call], *leaves: Any) -> tuple[Any, ...]:
-        call = ctx.call = calls[0]
-        ctx.set_materialize_grads(False)
-        inputs = [x.detach() if isinstance(x, Layer) else x for x in leaves]  # type: ignore[attr-defined]
-        if not call.wanted:
-            return tuple(_own(call.returned(call.call(call.rule.fun, inputs)), inputs, leaves))
-        output, residuals = _run_fwd(call, inputs)
-        outs = _own(call.returned(output), inputs, leaves)
-        found, call.residual = tree.flattened(residuals)
-        found = _own(found, inputs, leaves)
+    def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
+        ctx.materialize_grads = False
+        inputs = _constants(leaves)
+        if not self.wanted:
+            return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
+        output, residuals = self._run_fwd(inputs)
+        outs = _own(self.returned(output), inputs, leaves)
+        parts, self.residual = tree.flattened(residuals)
+        parts = _own(parts, inputs, leaves)
         known = {id(x) for x in (*leaves, *outs)}
-        call.computed = [i for i, x in enumerate(found) if id(x) not in known and is_array(x) and element_of(x).floating]
-        saved = [x for x in leaves if is_array(x)] if call.computed else []
-        call.kept = []
-        for x in found:
+        self.computed = [i for i, x in enumerate(parts) if id(x) not in known and is_array(x) and element_of(x).floating]
+        saved = [x for x in leaves if is_array(x)] if self.computed else []
+        self.kept = []
+        for x in parts:
             if is_array(x):
-                call.kept.append(len(saved))
+                self.kept.append(len(saved))
                 saved.append(x)
             else:
-                call.kept.append((x,))
-        ctx.save_for_backward(*saved)
-        ctx.save_for_forward(*saved)
-        return (*outs, *(found[i] for i in call.computed))
+                self.kept.append((x,))
+        ctx.to_save = ctx.saved_for_forward = saved
+        return (*outs, *(parts[i] for i in self.computed))
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        call: Call = ctx.call
+    def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
-        n = len(call.outs)
-        found: list[Any] = [None] * len(call.leaves)
+        n = len(self.outs)
+        results: list[Any] = [None] * len(self.leaves)
         if any(g is not None for g in grads[:n]) or all(g is None for g in grads[n:]):
-            found = _pulled(call, saved, [z if g is None else g for g, z in zip(grads, call.zeros(), strict=False)])
+            results = self._pulled(saved, [z if g is None else g for g, z in zip(grads, self.zeros(), strict=False)])
         asked = [i for i, g in enumerate(grads[n:]) if g is not None]
-        wanted = [i for i, need in enumerate(ctx.needs_input_grad[1:]) if need]
+        wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
         if asked and wanted:
-            args = call.filled(saved[:_arrays(call)])
-            _, pullback = vjp(_residuals(call, args, wanted, asked), *(args[i] for i in wanted))
-            for i, g in zip(wanted, pullback([grads[n + k] for k in asked]), strict=True):
-                found[i] = g if found[i] is None else found[i] + g
-        return (None, *found)
+            args = self.filled(saved)
+            _, pullback = vjp(self._residuals(args, wanted, asked), [args[i] for i in wanted], Run("vjp"))
+            for i, g in zip(wanted, _fresh(pullback([grads[n + k] for k in asked])), strict=True):
+                results[i] = g if results[i] is None else results[i] + g
+        return tuple(results)
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
-        call: Call = ctx.call
+    def jvp(self, ctx: Any, *tangents: Any) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
         moving = [i for i, t in enumerate(tangents) if t is not None]
-        zeros = call.zeros()
+        zeros = self.zeros()
         moved: list[Any] = [None] * len(zeros)
         used: list[int] = []
 
         def transposed(cotangents: list[Any]) -> list[Any]:
-            given = dict(zip(call.smooth, cotangents, strict=True))
-            pulled = _pulled(call, saved, [given.get(i, z) for i, z in enumerate(zeros)])
+            given = dict(zip(self.smooth, cotangents, strict=True))
+            pulled = self._pulled(saved, [given.get(i, z) for i, z in enumerate(zeros)])
             used[:] = [i for i in moving if pulled[i] is not None]
             return [pulled[i] for i in used]
 
-        if call.smooth:
-            _, pushforward = vjp(transposed, [zeros[i] for i in call.smooth])
-            for i, t in zip(call.smooth, pushforward([tangents[i] for i in used])[0], strict=True):
+        if self.smooth:
+            _, pushforward = vjp(transposed, [zeros[i] for i in self.smooth], Run("vjp"))
+            for i, t in zip(self.smooth, _fresh(pushforward([tangents[i] for i in used])), strict=True):
                 moved[i] = t
-        if not call.computed or ctx._level == call.top:  # nobody sees them
-            return (*moved, *(None for _ in call.computed))
-        args = call.filled(saved[:_arrays(call)])
-        function = _residuals(call, args, moving, range(len(call.computed)))
-        return (*moved, *jvp(function, tuple(args[i] for i in moving), tuple(tangents[i] for i in moving))[1])
+        if not self.computed or ctx._level == self.top:  # nothing sees them
+            return (*moved, *(None for _ in self.computed))
+        args = self.filled(saved)
+        function = self._residuals(args, moving, range(len(self.computed)))
+        outs, pushed = jvp(function, [args[i] for i in moving], [tangents[i] for i in moving], Run("jvp"))
+        return (*moved, *_fresh([zeros_like(x) if t is None else t for x, t in zip(reversed(outs), reversed(pushed), strict=True)]))
+
+    def _run_fwd(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
+        pair = self.call(self.rule.fwd, leaves)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"{self.rule.name}: fwd must return a tuple (output, residuals), but it returned {tree.shown(pair)}")
+        return pair
+
+    def _residuals(self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
+        """What fwd computes for bwd as a function of the leaves in some places."""
+        def function(values: list[Any]) -> list[Any]:
+            full = list(args)
+            for i, x in zip(places, values, strict=True):
+                full[i] = x
+            parts = list(tree.leaves(self.rule.fwd(*self.args(full))[1]))
+            return [parts[self.computed[k]] for k in which]
+
+        return function
+
+    def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """What bwd makes of these cotangents: a gradient for each leaf of the arguments, None for zero."""
+        rule = self.rule
+        residuals = tree.built(self.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in self.kept])
+        grads = rule.bwd(*self.fixed, residuals, tree.built(self.output, cotangents))
+        n = len(self.places)
+        if not isinstance(grads, (tuple, list)) or len(grads) != n:
+            raise ValueError(f"{rule.name}: bwd must return a tuple with the gradient of each of the {n} arguments that it differentiates, but it "
+                             f"returned {tree.shown(grads)}")
+        grads = self.fitted(self.structure, grads, "bwd", "gradients in the structure of the arguments, or None for zero")
+        return [None if g is None or like is None or not like[1].floating else self.conformed(i, g, *like, "the gradient that bwd returned for leaf")
+                for i, (g, like) in enumerate(zip(grads, self.like, strict=True))]
 
 
-def _arrays(call: Call) -> int:
-    return sum(like is not None for like in call.like)
+class JvpDefinition(RuleDefinition):
+    """A call of a custom_jvp."""
 
+    def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
+        inputs = _constants(leaves)
+        ctx.to_save = ctx.saved_for_forward = [x for x in leaves if is_array(x)]
+        return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
 
-def _run_fwd(call: Call, leaves: Sequence[Any]) -> tuple[Any, Any]:
-    rule = call.rule
-    found = call.call(rule.fwd, leaves)
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise TypeError(f"{rule.name}: fwd must return a tuple (output, residuals), but it returned {tree.shown(found)}")
-    return found
-
-
-def _residuals(call: Call, args: Sequence[Any], places: Sequence[int], which: Sequence[int]) -> Callable[..., list[Any]]:
-    """What fwd computes for bwd as a function of the leaves in some places."""
-    def function(*values: Any) -> list[Any]:
-        full = list(args)
-        for i, x in zip(places, values, strict=True):
-            full[i] = x
-        found = list(tree.leaves(call.rule.fwd(*call.args(full))[1]))
-        return [found[call.computed[k]] for k in which]
-
-    return function
-
-
-def _pulled(call: Call, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """What bwd makes of these cotangents: a gradient for each leaf of the arguments, None for zero."""
-    rule = call.rule
-    residuals = tree.built(call.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in call.kept])
-    found = rule.bwd(*call.fixed, residuals, tree.built(call.output, cotangents))
-    n = len(call.places)
-    if not isinstance(found, (tuple, list)) or len(found) != n:
-        raise ValueError(f"{rule.name}: bwd must return a tuple with the gradient of each of the {n} arguments that it differentiates, but it "
-                         f"returned {tree.shown(found)}")
-    grads = call.fitted(call.structure, found, "bwd", "gradients in the structure of the arguments, or None for zero")
-    return [None if g is None or like is None or not like[1].floating else call.conformed(i, g, *like, "the gradient that bwd returned for leaf")
-            for i, (g, like) in enumerate(zip(grads, call.like, strict=True))]
-
-
-class JvpOperation(Operation):
-    """Its arguments are a list of a Call and the leaves of the arguments, its results the leaves of the output."""
-
-    @staticmethod
-    def forward(ctx: Any, calls: list[Call], *leaves: Any) -> tuple[Any, ...]:
-        call = ctx.call = calls[0]
-        inputs = [x.detach() if isinstance(x, Layer) else x for x in leaves]  # type: ignore[attr-defined]
-        saved = [x for x in leaves if is_array(x)]
-        ctx.save_for_backward(*saved)
-        ctx.save_for_forward(*saved)
-        return tuple(_own(call.returned(call.call(call.rule.fun, inputs)), inputs, leaves))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        call: Call = ctx.call
-        args = call.filled(ctx.saved_tensors)
-        wanted = [i for i, need in enumerate(ctx.needs_input_grad[1:]) if need]
+    def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        args = self.filled(ctx.saved_tensors)
+        wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
         used: list[int] = []
 
         def transposed(tangents: list[Any]) -> list[Any]:
             given = dict(zip(wanted, tangents, strict=True))
-            moved = _pushed(call, args, [given.get(i) for i in range(len(args))])
-            used[:] = [i for i in call.smooth if moved[i] is not None]
+            moved = self._pushed(args, [given.get(i) for i in range(len(args))])
+            used[:] = [i for i in self.smooth if moved[i] is not None]
             return [moved[i] for i in used]
 
-        _, pullback = vjp(transposed, [_zeros(args[i]) for i in wanted])
-        found = dict(zip(wanted, pullback([grads[i] for i in used])[0], strict=True))
-        return (None, *(found.get(i) for i in range(len(args))))
+        _, pullback = vjp(transposed, [zeros_like(args[i]) for i in wanted], Run("vjp"))
+        results = dict(zip(wanted, _fresh(pullback([grads[i] for i in used])), strict=True))
+        return tuple(results.get(i) for i in range(len(args)))
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
-        call: Call = ctx.call
-        return tuple(_pushed(call, call.filled(ctx.saved_tensors), tangents))
+    def jvp(self, ctx: Any, *tangents: Any) -> tuple[Any, ...]:
+        return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
+
+    def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """What the rule makes of these tangents, None for zero: a tangent for each leaf of the output, None for zero."""
+        rule = self.rule
+        given = [zeros_like(x) if t is None and like is not None and like[1].floating else t
+                 for x, t, like in zip(args, tangents, self.like, strict=True)]
+        pair = rule.jvp(*self.fixed, self.primals(args), self.primals(given))
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned {tree.shown(pair)}")
+        self.fitted(self.output, pair[0], "the jvp", "an output in the structure of that of the function")
+        moved = self.fitted(self.output, pair[1], "the jvp", "tangents in the structure of the output, or None for zero")
+        checked: list[Any] = [None] * len(moved)
+        for i, z in enumerate(self.zeros()):
+            if i in self.smooth and moved[i] is not None:
+                checked[i] = self.conformed(i, moved[i], tuple(z.shape), element_of(z), "the tangent that the jvp returned for leaf")
+        return checked
 
 
-def _pushed(call: Call, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """What the rule makes of these tangents, None for zero: a tangent for each leaf of the output, None for zero."""
-    rule = call.rule
-    given = [_zeros(x) if t is None and like is not None and like[1].floating else t for x, t, like in zip(args, tangents, call.like, strict=True)]
-    found = rule.jvp(*call.fixed, call.primals(args), call.primals(given))
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise TypeError(f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned {tree.shown(found)}")
-    call.fitted(call.output, found[0], "the jvp", "an output in the structure of that of the function")
-    moved = call.fitted(call.output, found[1], "the jvp", "tangents in the structure of the output, or None for zero")
-    checked: list[Any] = [None] * len(moved)
-    for i, z in enumerate(call.zeros()):
-        if i in call.smooth and moved[i] is not None:
-            checked[i] = call.conformed(i, moved[i], tuple(z.shape), element_of(z), "the tangent that the jvp returned for leaf")
-    return checked
+def _fresh(last_first: list[Any]) -> list[Any]:
+    """Derivatives, in their order, that nothing else shares."""
+    return [derivative(last_first, None, False) for _ in range(len(last_first))]
+
+
+def _constants(leaves: Sequence[Any]) -> list[Any]:
+    return [x.detach() if isinstance(x, Layer) else x for x in leaves]  # type: ignore[attr-defined]
 
 
 def _zeros_like(x: Any) -> Callable[[], Any]:

@@ -12,7 +12,6 @@ from ..errors import GradientError
 from ..registry import Rule
 from . import grad_mode
 from .accumulation import accumulate
-from .computed import Computed
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
@@ -249,8 +248,8 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
     if kind is Pick:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
-    if kind is Computed:
-        node.reached(p.roots)  # type: ignore[attr-defined]
+    if node.hidden:
+        node.reached(p.roots)
         return STOP
     e = getattr(node, "extra", None)
     if isinstance(node, MultiNode):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
@@ -34,6 +34,18 @@ class Layer:
     @classmethod
     def _apply(cls, op: Any, values: tuple[Any, ...], top: Any) -> Any:
         raise NotImplementedError
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        """Apply an operation with a derivative of the user's own (an autograd.Function, a custom_vjp or custom_jvp) to `values`.
+
+        top          one of the highest level among these, a layer of this class
+        application  what is applied: `application.name`, and `application.through(values, inner, wrap)`, which applies it to `inner`, the values
+                     one layer further in, each array an object of its own, and wraps the arrays that come out. Return what that returns.
+        """
+        kind = type(top).__name__
+        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {kind} yet: let the class {kind} define the static method "
+                                  "_apply_custom(application, values, top), as multigrad.engine.level.Layer describes it")
 
     def _check(self) -> None:
         """Bring it up to date, if it is a view of what was written since. Raises where it must not be used any more."""

@@ -17,7 +17,7 @@ from ..errors import GradientError
 from ..registry import OPS, Op
 from . import dispatch, instruments, tensor
 from .accumulation import keepable
-from .computed import Computed, mark
+from .computed import mark
 from .dispatch import general, is_basic_key, recording_at, run_raw
 from .graph import AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
 from .layout import history, in_memory, memory, overlaps, shortcut
@@ -57,7 +57,7 @@ def _renew(t: Any) -> bool:
         t._put(stopped(base._array))
     else:
         t._put(shown(base, how))
-        if type(base._node) is Computed:
+        if base._node is not None and base._node.hidden:
             mark(t)
         elif base._node is not None and t._elem.floating:
             why = _refusal(t)  # of its bases nothing forbids it, or they would not have become up to date
