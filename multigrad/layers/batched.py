@@ -325,10 +325,10 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
 
 
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run one pass for many gradients of the same outputs, on Batched gradients, and take those that it finds apart. None in `given` is the same for all examples.
+    """Run one pass for many gradients of the same outputs, on Batched gradients, and take those that it finds apart.
 
-    The level is above that of all Tensors; arrays that hooks and functions of the user make belong to it, too, so that gradients can be written
-    into them. The grad mode is that of an ordinary pass.
+    None in `given` is the same for all examples. The level is above that of all Tensors; arrays that hooks and functions of the user make belong
+    to it, too, so that gradients can be written into them. The grad mode is that of an ordinary pass.
     """
     size: int = next(g.shape[0] for g in given if g is not None)
     run = Guest("grad", grad_mode._variable())

@@ -29,7 +29,7 @@ def vjp(function: Listed, values: Sequence[Any], run: Run) -> tuple[list[Any], C
     on them is asked for its cotangent.
     """
     inputs = [input_of(x, run, run.name) for x in values]
-    outs = [value_at(t, run) for t in _checked(run.call(function, list(inputs)))]
+    outs = _within(run.call(function, list(inputs)), run)
 
     def pullback(cotangents: Sequence[Any]) -> list[Any]:
         seeds = [check_gradient(t, g, i) if depends_on(t, run) else None for i, (t, g) in enumerate(zip(outs, cotangents, strict=True))]
@@ -52,7 +52,7 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
             duals.append(Dual._make(x, None if t is None else check_tangent(x, t, level, name), run, level))
         outs: list[Any] = []
         moved: list[Any] = []
-        for x in _checked(function(duals)):
+        for x in _within(function(duals), run):
             if not is_array(x):
                 raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
                                 f"{type(x).__name__}")
@@ -66,11 +66,12 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
     return run.call(called)
 
 
-def _checked(outs: Sequence[Any]) -> Sequence[Any]:
+def _within(outs: Sequence[Any], run: Run) -> list[Any]:
+    """What a function returned, as the transformation differentiates it."""
     for x in outs:
         if isinstance(x, Layer):
             x._check()
-    return outs
+    return [value_at(x, run) for x in outs]
 
 
 def checked_input(x: Any, name: str) -> Any:
