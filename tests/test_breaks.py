@@ -21,14 +21,15 @@ import pytest
 
 import multigrad as mg
 from multigrad import func
-from multigrad.autograd import Function, detect_breaks, function
+from multigrad.autograd import Function, detect_breaks
 from multigrad.autograd.breaks import WHY
 from multigrad.autograd.profiler import profile
-from multigrad.custom.context import BackwardCFunction
+from multigrad.custom import applying
+from multigrad.custom.node import BackwardCFunction
 from multigrad.engine import dispatch, gradients, inplace, plans, profiling
 from multigrad.engine.leaving import Leaving
 from multigrad.engine.tensor import Tensor
-from multigrad.func import custom, reverse
+from multigrad.layers import transforming
 from multigrad.layers.batched import Batched
 from multigrad.layers.dual import Dual
 
@@ -576,7 +577,7 @@ def test_the_same_results_errors_and_warnings(xp: Any) -> None:
 
 def test_everything_is_put_back() -> None:
     def state() -> list[Any]:
-        kinds = (Tensor, Leaving, Dual, Batched, BackwardCFunction, inplace, gradients, dispatch, reverse, function, custom)
+        kinds = (Tensor, Leaving, Dual, Batched, BackwardCFunction, inplace, gradients, dispatch, transforming, applying)
         return [{k: v for k, v in vars(kind).items() if not k.startswith("__abstract")} for kind in kinds]
 
     w = leaf(mg.namespace("numpy"))
@@ -629,7 +630,7 @@ def test_with_a_profiler(xp: Any, when: str) -> None:
 
 def test_tools_that_are_left_in_any_order() -> None:
     def state() -> list[Any]:
-        return [space[name] for space, name, _, _ in profiling._seams] + [gradients.run_pass, reverse.run_pass, vars(Tensor)["requires_grad_"]]
+        return [space[name] for space, name, _, _ in profiling._seams] + [gradients.run_pass, transforming.run_pass, vars(Tensor)["requires_grad_"]]
 
     w, before = leaf(mg.namespace("numpy")), state()
     for first_in, first_out in [(0, 0), (0, 1), (1, 0), (1, 1)]:

@@ -304,7 +304,7 @@ def test_it_is_imported_when_it_is_used() -> None:
 def test_a_tool_that_the_script_does_not_leave_leaves_nothing_behind() -> None:
     from multigrad.autograd import detect_breaks
     from multigrad.autograd.report_watch import Observer
-    from multigrad.func import reverse
+    from multigrad.layers import transforming
 
     for first in (True, False):
         observer, breaks = Observer(), detect_breaks()
@@ -315,4 +315,4 @@ def test_a_tool_that_the_script_does_not_leave_leaves_nothing_behind() -> None:
             observer.open()
         observer.close() if first else breaks.__exit__(None, None, None)
         breaks.__exit__(None, None, None) if first else observer.close()
-        assert gradients.run_pass is reverse.run_pass is backward.run_pass
+        assert gradients.run_pass is transforming.run_pass is backward.run_pass

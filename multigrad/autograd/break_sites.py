@@ -15,9 +15,8 @@ from .noting import OWN, UNKNOWN, Site, site, skipped
 reports: list[tuple[BreakReport, ...]] = [()]
 """Those that are open, as the only element."""
 
-CALLBACKS = frozenset(f"{OWN}{name}" for name in (
-    os.path.join("engine", "backward.py"), os.path.join("engine", "saved.py"), os.path.join("autograd", "function.py"),
-    os.path.join("func", "custom.py"), os.path.join("layers", "custom.py")))
+CALLBACKS = frozenset(os.path.join(OWN, *name) for name in (
+    ("engine", "backward.py"), ("engine", "saved.py"), ("custom", "function.py"), ("custom", "decorators.py"), ("custom", "dual.py")))
 """Who calls the program in a mode of its own: hooks, and functions whose derivative is written by hand. Rules run in backward passes, too."""
 
 

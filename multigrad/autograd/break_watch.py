@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from ..custom import applying
-from ..custom.context import BackwardCFunction
+from ..custom.node import BackwardCFunction
 from ..engine import gradients, inplace, instruments, profiling
 from ..engine.graph import AccumulateGrad
 from ..engine.leaving import Leaving

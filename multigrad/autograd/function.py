@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..custom.context import BackwardCFunction, FunctionCtx
+from ..custom.context import FunctionCtx
 from ..custom.function import Function, FunctionMeta, InplaceFunction, once_differentiable
+from ..custom.node import BackwardCFunction
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..custom.context import BackwardCFunction
+from ..custom.node import BackwardCFunction
 from ..engine import saved
 from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node

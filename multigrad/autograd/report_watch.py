@@ -76,9 +76,9 @@ class Observer(Watcher):
         self._modules: tuple[ModuleType, ...] = ()
 
     def open(self) -> None:
-        from ..func import reverse
+        from ..layers import transforming
 
-        self._modules = (gradients, reverse)  # each has the name of its own
+        self._modules = (gradients, transforming)  # each has the name of its own
         for module in self._modules:
             profiling.exchange(vars(module), "run_pass", self._passing)
         profiling.watch(self)

@@ -19,10 +19,10 @@ from ..engine.level import Guest, Layer, settle, undo
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from .batch import under_batch
-from .context import BackwardCFunction
 from .definition import Applied, applied
 from .dual import require_setup, under_dual
 from .kept import Computed, replaced
+from .node import BackwardCFunction
 
 
 def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:

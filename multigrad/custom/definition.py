@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..engine.dispatch import _same_structure as same_structure
-from .context import PUBLIC, BackwardCFunction
+from .context import PUBLIC
+from .node import BackwardCFunction
 
 
 class Definition:

@@ -11,9 +11,10 @@ from ..engine.level import Guest, Layer, outside
 from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from .context import FunctionCtx, given_back
+from .context import FunctionCtx
 from .definition import Applied, applied
 from .kept import computed_in, movers, refusing, replaced
+from .node import given_back
 
 if TYPE_CHECKING:
     from .applying import Application

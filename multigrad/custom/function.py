@@ -20,9 +20,10 @@ from ..errors import GradientError
 from ..layers.immutable import Immutable
 from . import applying
 from .batch import BatchCtx
-from .context import PUBLIC, BackwardCFunction, FunctionCtx, mode_in_backward
+from .context import PUBLIC, FunctionCtx
 from .definition import new_ctx_class
 from .kept import with_error
+from .node import BackwardCFunction, mode_in_backward
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -28,7 +28,7 @@ from ..errors import GradientError
 from ..registry import Op
 
 if TYPE_CHECKING:
-    from .context import BackwardCFunction
+    from .node import BackwardCFunction
 
 OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
 

@@ -164,7 +164,7 @@ class MultiNode(Node):
 
 
 class CustomNode(MultiNode):
-    """The node of an autograd.Function, see custom/context.py.
+    """The node of an autograd.Function, see custom/node.py.
 
     Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows the node weakly, and makes it anew if
     nobody holds it any more.
