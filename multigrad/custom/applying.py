@@ -9,17 +9,19 @@ differentiates makes a node of its own, or asks the user's jvp, with what forwar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..engine import grad_mode, profiling
 from ..engine.computed import following, mark
+from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
-from ..engine.level import Guest, Layer, settle, undo
+from ..engine.level import Guest, Layer, running, settle, undo
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from .batch import under_batch
-from .definition import Applied, applied
+from .context import no_setup
 from .dual import require_setup, under_dual
 from .kept import Computed, replaced
 from .node import BackwardCFunction
@@ -39,6 +41,20 @@ def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> An
 profiling.seam(globals(), "apply_function", profiling.function_seam)
 
 
+class Applied(NamedTuple):
+    """What an application comes to at one level.
+
+    output    what it returns
+    returned  the objects that forward returned
+    state     what forward left on its ctx; None if the user's vmap ran in its place, and at the outermost level
+    """
+
+    output: Any
+    returned: tuple[Any, ...]
+    state: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Application:
     """An application of a rule at one level. What it does there is a layer's to choose, by `_apply_custom(application, values, top)`.
 
@@ -49,10 +65,11 @@ class Application:
     inner     whether there is a level further out, which asks for what forward leaves on its ctx
     """
 
-    __slots__ = ("computed", "inner", "names", "needs", "rule")
-
-    def __init__(self, rule: Any, names: tuple[str, ...], needs: tuple[bool, ...], computed: Computed | None, inner: bool) -> None:
-        self.rule, self.names, self.needs, self.computed, self.inner = rule, names, needs, computed, inner
+    rule: Any
+    names: tuple[str, ...]
+    needs: tuple[bool, ...]
+    computed: Computed | None
+    inner: bool
 
     @property
     def name(self) -> str:
@@ -78,7 +95,13 @@ class Application:
         if state is not None:
             known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
             state = {name: replaced(value, known) for name, value in state.items()}
-        return applied(output, lifted, state)
+        return self.raised(output, lifted, state)
+
+    def raised(self, output: Any, lifted: Sequence[Any] | None, state: dict[str, Any] | None) -> Applied:
+        """What came of it further in, with the values `lifted` of this level in the place of its arrays; None where they are of this level."""
+        if lifted is None:
+            return Applied(output, (), state)
+        return Applied(same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0], tuple(lifted), state)
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
         """What happens at the level of a Tensor: a node, after the levels further in that want a gradient, too."""
@@ -111,9 +134,11 @@ class Application:
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
         """Call forward, with recording off at the level of the ctx, which is where the user looks for it."""
         run, rule, names = ctx._run, self.rule, self.names
-        innermost = grad_mode.joined(grad_mode.BASE if run is None else run.grad_mode)
-        if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
-            return Guest("forward", innermost).call(self._forward, ctx, values)
+        innermost = grad_mode.BASE if run is None else run.grad_mode
+        if running() is not run:
+            innermost = grad_mode.joined(innermost)
+            if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
+                return Guest("forward", innermost).call(self._forward, ctx, values)
         computed = ctx._computed
         off = None if computed is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
         before = undo()
@@ -126,7 +151,7 @@ class Application:
             innermost.set(off)
             n = len(values) - len(names)
             given, named = values[:n], dict(zip(names, values[n:], strict=True)) if names else {}
-            if not rule._separate():
+            if rule.setup_context is no_setup:
                 return rule.forward(ctx, *given, **named)
             output = rule.forward(*given, **named)
             rule.setup_context(ctx, tuple(values), output)
@@ -153,13 +178,14 @@ class Application:
 
 def highest(values: Sequence[Any]) -> Any:
     """The argument of the highest level, None if none is a layer."""
-    top: Layer | None = None
+    top, reach = None, 0
     for x in values:
         if isinstance(x, Layer):
-            if top is None or x._level > top._level:
-                top = x
             if isinstance(x, Tensor):
                 x._check()
+            level = x._level
+            if level > reach:
+                top, reach = x, level
     return top
 
 

@@ -18,12 +18,12 @@ from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from ..layers.immutable import Immutable
-from .context import FunctionCtx
-from .definition import Applied, Definition, applied, new_ctx_class
+from .context import FunctionCtx, no_setup, no_vmap
+from .definition import Definition, new_ctx_class
 from .kept import rebuilt, replaced
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .applying import Application, Applied
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
     top._check()
     rule = application.rule
     run: Run = top._elem.run  # type: ignore[assignment]
-    if not rule._has_vmap():
+    if rule.vmap is no_vmap:
         if not rule.generate_vmap_rule and run.randomness is not None:  # a batched backward pass asks nobody
             raise BatchingError(f"You tried to vmap over {rule.__name__}, but it does not have vmap support. Please override and implement the "
                                 "vmap staticmethod or set generate_vmap_rule=True.")
@@ -48,13 +48,13 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
     if rule.generate_vmap_rule:
         raise BatchingError(f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
                             "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity.")
-    return _by_method(rule, values, application.names, run, top._array.shape[0])
+    return application.raised(_by_method(rule, values, application.names, run, top._array.shape[0]), None, None)
 
 
 # The user's vmap
 
 
-def _by_method(cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Run, size: int) -> Applied:
+def _by_method(cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Run, size: int) -> Any:
     n = len(values) - len(names)
     if any(_contains(x, run) for x in values[n:]):
         raise NotImplementedError("Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
@@ -70,7 +70,7 @@ def _by_method(cls: Any, values: Sequence[Any], names: tuple[str, ...], run: Run
     if len(result) != 2:
         raise BatchingError(f"{expected}Got {len(result)} returns instead")
     output, dims = result
-    return Applied(_raised(output, dims, (cls.__name__, output, dims), size, run, originals), (), None)
+    return _raised(output, dims, (cls.__name__, output, dims), size, run, originals)
 
 
 def _contains(x: Any, run: Run) -> bool:
@@ -174,7 +174,7 @@ def _by_generated(application: Application, values: Sequence[Any], run: Run, siz
     vmapped = Vmapped(application, own, run, size)
     output, _, _ = application.inside([_value(x) if mine else x for x, mine in zip(values, own, strict=True)], rule=vmapped)
     lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
-    return applied(output, lifted, vmapped.left(values, lifted))
+    return application.raised(output, lifted, vmapped.left(values, lifted))
 
 
 class Vmapped(Definition):
@@ -223,7 +223,7 @@ class Vmapped(Definition):
         user.needs_input_grad = ctx.needs_input_grad
         n = len(layers) - len(self.names)
         given, named = layers[:n], dict(zip(self.names, layers[n:], strict=True))
-        if rule._separate():
+        if rule.setup_context is not no_setup:
             output = rule.forward(*given, **named)
             rule.setup_context(user, tuple(layers), output)
         else:

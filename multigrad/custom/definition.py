@@ -1,12 +1,11 @@
-"""What is applied besides the user's classes, and what an application comes to."""
+"""What is applied besides the user's classes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from ..engine.dispatch import _same_structure as same_structure
-from .context import PUBLIC
+from .context import PUBLIC, no_setup, no_vmap
 from .node import BackwardCFunction
 
 
@@ -23,13 +22,9 @@ class Definition:
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
     generate_vmap_rule = True
+    setup_context = staticmethod(no_setup)
+    vmap = staticmethod(no_vmap)
     backward: Callable[..., Any]
-
-    def _separate(self) -> bool:
-        return False
-
-    def _has_vmap(self) -> bool:
-        return False
 
     def _backward(self) -> Callable[..., Any]:
         return self.backward
@@ -38,21 +33,3 @@ class Definition:
 def new_ctx_class(name: str, **attributes: Any) -> type[BackwardCFunction]:
     """The class of ctx, and so of the nodes, of an operation of this name."""
     return type(f"{name}Backward", (BackwardCFunction,), {"__module__": PUBLIC, **attributes})
-
-
-class Applied(NamedTuple):
-    """What an application comes to at one level.
-
-    output    what it returns
-    returned  the objects that forward returned
-    state     what forward left on its ctx; None if the user's vmap ran in its place, and at the outermost level
-    """
-
-    output: Any
-    returned: tuple[Any, ...]
-    state: dict[str, Any] | None
-
-
-def applied(output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
-    """An output of a level further in with what its arrays are at this level, `lifted`."""
-    return Applied(same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0], tuple(lifted), state)

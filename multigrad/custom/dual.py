@@ -11,13 +11,12 @@ from ..engine.level import Guest, Layer, outside
 from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from .context import FunctionCtx
-from .definition import Applied, applied
+from .context import FunctionCtx, no_setup
 from .kept import computed_in, movers, refusing, replaced
 from .node import given_back
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .applying import Application, Applied
 
 
 class ForwardCtx(FunctionCtx):
@@ -59,7 +58,7 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
               for i, (x, t, was) in enumerate(zip(outs, moved, returned, strict=True))]
     known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
     left = None if vmapped else {name: replaced(value, known) for name, value in state.items()}
-    return applied(output, lifted, left)
+    return application.raised(output, lifted, left)
 
 
 def _refused(application: Application, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any]) -> dict[int, Any]:
@@ -83,7 +82,7 @@ def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]
 
 
 def require_setup(cls: Any) -> None:
-    if not cls._separate():
+    if cls.setup_context is no_setup:
         raise GradientError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
                             f"setup_context staticmethod: the vmap of {cls.__name__} computes its result without a ctx.")
 

@@ -20,7 +20,7 @@ from ..errors import GradientError
 from ..layers.immutable import Immutable
 from . import applying
 from .batch import BatchCtx
-from .context import PUBLIC, FunctionCtx
+from .context import PUBLIC, FunctionCtx, no_setup, no_vmap
 from .definition import new_ctx_class
 from .kept import with_error
 from .node import BackwardCFunction, mode_in_backward
@@ -86,10 +86,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """Compute the outputs: forward(ctx, *args, **kwargs), or forward(*args, **kwargs) where setup_context is defined."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Save for backward, after a forward that gets no ctx."""
-        raise NotImplementedError("setup_context is not implemented.")
+    setup_context = staticmethod(no_setup)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
@@ -108,28 +105,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Compute the outputs for a batch of examples: return (output, out_dims). For vmap.
-
-        info      info.batch_size, the number of examples, and info.randomness, the argument of vmap
-        in_dims   a tuple: for each of `args` the axis that counts the examples, or None for what is the same for all; nested as they are
-        args      arrays of all examples
-
-        `out_dims` says the same of the output: an int or None, or a structure of these like that of `output`. What vmap computes is
-        differentiated as any function; where a gradient is taken inside of vmap, backward and jvp are, with what setup_context keeps.
-        """
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
-                                  "generate_vmap_rule=True.")
-
-    @classmethod
-    def _separate(cls) -> bool:
-        """Whether forward gets no ctx, and setup_context follows it."""
-        return cls.setup_context is not Function.setup_context
-
-    @classmethod
-    def _has_vmap(cls) -> bool:
-        return cls.vmap is not Function.vmap
+    vmap = staticmethod(no_vmap)
 
     @classmethod
     def _backward(cls) -> Callable[..., Any]:
@@ -142,7 +118,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record it, if an argument requires grad. Tensors inside lists or dictionaries are constants."""
-        if cls._separate():
+        if cls.setup_context is not no_setup:
             if cls._signature is None or cls._signature[0] is not cls.forward:
                 cls._signature = cls.forward, inspect.signature(cls.forward)
             bound = cls._signature[1].bind(*args, **kwargs)

@@ -17,7 +17,7 @@ from typing import Any
 from ..engine import grad_mode, instruments, level
 from ..engine.backward import Pass, current
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array, itself, recording_at, wrap_like
+from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, mixed
 from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from ..engine.inplace import written
@@ -76,16 +76,19 @@ class BackwardCFunction(FunctionCtx):
             self._run, self._level, records = None, 1, False
         else:
             elem = top._elem
-            self._run, self._level, self._host, records = elem.run, elem.level, elem.host, recording_at(top)
+            self._run, self._level, self._host, records = elem.run, elem.level, elem.host, mode_at(top)
         needs, edges, nodes = [], [], []
         arguments: list[tuple[tuple[int, ...], Element] | None] = []
         for x in flat:
             node = None
             if isinstance(x, Layer):
-                if isinstance(x, Tensor) and x._elem.level == self._level:
+                elem = x._elem
+                if elem.level == self._level and isinstance(x, Tensor):
                     x._check()
-                    node = x._history
-                elem = x._elem.base
+                    node = x._node
+                    if node is not None and node.hidden:
+                        node = None
+                elem = elem.base
             else:
                 host = host_of(x)
                 if host is None:
@@ -165,7 +168,7 @@ class BackwardCFunction(FunctionCtx):
         return (same_structure(output, results) if several else results[0]), outs
 
     def _own_node(self, outs: Sequence[Any], results: Sequence[Any]) -> CustomNode:
-        self._outs = [(t._elem, tuple(t.shape), t.device) if isinstance(t, Tensor) else None for t in results]
+        self._outs = [(t._elem, tuple(t._array.shape), t.device) if isinstance(t, Tensor) else None for t in results]
         self._ref = None  # what was asked of the node in forward is in _extra
         return self._node()
 
@@ -185,7 +188,7 @@ class BackwardCFunction(FunctionCtx):
         if like is None:
             return x if isinstance(x, Tensor) else wrap_new(x)
         x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
-        return x if isinstance(x, Tensor) and x._elem.level == self._level else wrap_at(like, x)
+        return x if isinstance(x, Tensor) and x._elem.level == self._level else wrap_in(self._run, self._level, x)
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:
         """The Tensors that forward has modified, by their id."""
