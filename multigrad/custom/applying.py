@@ -18,12 +18,12 @@ from ..engine.computed import following, mark
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.level import Guest, Layer, running, settle, undo
-from ..engine.tensor import Tensor, wrap, wrap_at
+from ..engine.tensor import Tensor, wrap_at
 from ..errors import GradientError
 from .batch import under_batch
 from .context import no_setup
 from .dual import require_setup, under_dual
-from .kept import Computed, replaced
+from .kept import Computed, lowered, replaced
 from .node import BackwardCFunction
 
 
@@ -54,7 +54,7 @@ class Applied(NamedTuple):
     state: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Application:
     """An application of a rule at one level. What it does there is a layer's to choose, by `_apply_custom(application, values, top)`.
 
@@ -84,14 +84,14 @@ class Application:
         below: Applied = (Tensor if top is None else type(top))._apply_custom(application, values, top)
         return below
 
-    def through(self, values: Sequence[Any], inner: Sequence[Any], wrap: Callable[[Any], Any], needs: tuple[bool, ...] | None = None) -> Applied:
-        """Apply the rule to `inner`, which is `values` one layer further in, and make a value of this level of each array that comes out.
+    def through(self, values: Sequence[Any], own: Sequence[bool], wrap: Callable[[Any], Any], needs: tuple[bool, ...] | None = None) -> Applied:
+        """Apply the rule one layer further in, and make a value of this level, by `wrap`, of each array that comes out.
 
-        Each array in `inner` is an object of its own, so that it is known again where forward returns or keeps it.
+        own  for each of `values` whether it is a layer of this level
         """
+        inner = lowered(values, own)
         output, returned, state = self.inside(inner, needs)
-        outs = output if isinstance(output, tuple) else (output,)
-        lifted = [wrap(x) if is_array(x) else x for x in outs]
+        lifted = [wrap(x) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
         if state is not None:
             known = {id(a): b for a, b in zip((*inner, *returned), (*values, *lifted), strict=True) if is_array(a)}
             state = {name: replaced(value, known) for name, value in state.items()}
@@ -111,7 +111,8 @@ class Application:
         if self.needs:
             needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
         if top is not None and top._elem.run is not None and any(_wanted_below(x, top._elem.level) for x in values):
-            output, _, state = self.through(values, _one_in(values, top), partial(wrap_at, top), needs)
+            own_level = [isinstance(x, Tensor) and x._elem.level == top._elem.level for x in values]
+            output, _, state = self.through(values, own_level, partial(wrap_at, top), needs)
             if state is None:
                 if ctx._next:
                     self._set_up(ctx, values, output)
@@ -205,20 +206,6 @@ def _wanted_below(x: Any, level: int) -> bool:
             return True
         x = x._array
     return False
-
-
-def _one_in(values: Sequence[Any], top: Tensor) -> list[Any]:
-    """The values of Tensors of the level of `top`, each another object."""
-    inner: list[Any] = []
-    for x in values:
-        if isinstance(x, Tensor) and x._elem.level == top._elem.level:
-            x = x._array if isinstance(x._array, Layer) else wrap(x._array)
-        if isinstance(x, Tensor) and any(x is y for y in inner):
-            twin = wrap_at(x, x._array)
-            twin._cell, twin._node = x._cell, x._node
-            x = twin
-        inner.append(x)
-    return inner
 
 
 def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:

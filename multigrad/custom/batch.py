@@ -17,10 +17,9 @@ from ..engine.pullback import conform_gradient
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from ..layers.immutable import Immutable
 from .context import FunctionCtx, no_setup, no_vmap
 from .definition import Definition, new_ctx_class
-from .kept import rebuilt, replaced
+from .kept import lowered, rebuilt, replaced, value_in
 
 if TYPE_CHECKING:
     from .applying import Application, Applied
@@ -89,18 +88,9 @@ def _lowered(x: Any, run: Run, originals: dict[int, Any]) -> tuple[Any, Any]:
         return same_structure(x, [v for v, _ in parts]), same_structure(x, [dim for _, dim in parts])
     if not isinstance(x, Batched) or x._run is not run:
         return x, None
-    value = _value(x)
+    value = value_in(x)
     originals[id(value)] = x
     return value, 0
-
-
-def _value(x: Batched) -> Any:
-    """The value one layer further in, as the user's functions get it: an object of its own, so that it is known again."""
-    x._check()
-    value = x._array
-    if isinstance(value, Immutable):
-        return value._copied()
-    return value if isinstance(value, Layer) else wrap(value)
 
 
 def _raised(x: Any, dims: Any, all_of_it: tuple[str, Any, Any], size: int, run: Run, originals: dict[int, Any]) -> Any:
@@ -172,7 +162,7 @@ _CTX = ("needs_input_grad", "to_save", "saved_for_forward", "dirty_tensors", "no
 def _by_generated(application: Application, values: Sequence[Any], run: Run, size: int) -> Applied:
     own = [isinstance(x, Batched) and x._elem.run is run for x in values]
     vmapped = Vmapped(application, own, run, size)
-    output, _, _ = application.inside([_value(x) if mine else x for x, mine in zip(values, own, strict=True)], rule=vmapped)
+    output, _, _ = application.inside(lowered(values, own), rule=vmapped)
     lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
     return application.raised(output, lifted, vmapped.left(values, lifted))
 

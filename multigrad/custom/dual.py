@@ -12,7 +12,7 @@ from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
 from .context import FunctionCtx, no_setup
-from .kept import computed_in, movers, refusing, replaced
+from .kept import computed_in, lowered, movers, refusing, replaced
 from .node import given_back
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
     """Apply a rule to arguments among which there are Duals of the level of `top`."""
     top._check()
     rule = application.rule
-    inner = [_primal(x, top) for x in values]
+    inner = lowered(values, [type(x) is Dual and x._level == top._level for x in values])
     output, returned, state = application.inside(inner)
     outs = output if isinstance(output, tuple) else (output,)
     moving = tuple(_tangent(x, top) is not None for x in values)
@@ -85,17 +85,6 @@ def require_setup(cls: Any) -> None:
     if cls.setup_context is no_setup:
         raise GradientError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
                             f"setup_context staticmethod: the vmap of {cls.__name__} computes its result without a ctx.")
-
-
-def _primal(x: Any, top: Dual) -> Any:
-    """The value of an argument one layer further in, as forward gets it: an object of its own, so that it is known again."""
-    if type(x) is not Dual or x._level != top._level:
-        return x
-    x._check()
-    value = x._array
-    if type(value) is Dual:
-        return Dual._make(value._array, value._tangent, value._run, value._level)
-    return value if isinstance(value, Layer) else wrap(value)
 
 
 def _tangent(x: Any, top: Dual) -> Any:

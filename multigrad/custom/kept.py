@@ -23,7 +23,7 @@ from ..engine.element import Host
 from ..engine.graph import Node, describe, edge, modified, tick
 from ..engine.level import Layer, Run
 from ..engine.pullback import Pullback
-from ..engine.tensor import Tensor, alias, wrap_at, wrap_in
+from ..engine.tensor import Tensor, alias, wrap, wrap_at, wrap_in
 from ..errors import GradientError
 from ..registry import Op
 
@@ -243,6 +243,27 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
             return True
         x = x._array
     return False
+
+
+def value_in(x: Any) -> Any:
+    """The value of a layer one layer further in, as the user's functions get it: an object of its own, so that it is known again."""
+    x._check()
+    value = x._array
+    return value._frozen() if isinstance(value, Layer) else wrap(value)
+
+
+def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
+    """The values of layers that are of a level, `own`, one layer further in: of several arguments that are one Tensor, each another object."""
+    inner: list[Any] = []
+    for x, mine in zip(values, own, strict=True):
+        if mine:
+            x = value_in(x)
+        if isinstance(x, Tensor) and any(x is y for y in inner):
+            twin = wrap_at(x, x._array)
+            twin._cell, twin._node = x._cell, x._node
+            x = twin
+        inner.append(x)
+    return inner
 
 
 CONTAINERS = (tuple, list, dict)

@@ -39,9 +39,10 @@ class Layer:
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
         """Apply an operation with a derivative of the user's own (an autograd.Function, a custom_vjp or custom_jvp) to `values`.
 
-        top          one of the highest level among these, a layer of this class
-        application  what is applied: `application.name`, and `application.through(values, inner, wrap)`, which applies it to `inner`, the values
-                     one layer further in, each array an object of its own, and wraps the arrays that come out. Return what that returns.
+        application  what is applied. `application.name` is the name of the user's class or function; `application.through(values, own, wrap)`
+                     applies it one layer further in, where `own` tells which of `values` are layers of this level, and makes a value of this
+                     level of each array that comes out, by `wrap`. Return what it returns.
+        top          one of the highest level among `values`, a layer of this class
         """
         kind = type(top).__name__
         raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {kind} yet: let the class {kind} define the static method "
