@@ -236,7 +236,7 @@ def _breaks(options: argparse.Namespace) -> int:
 
 def _profile(options: argparse.Namespace) -> int:
     from . import script
-    from .autograd.report import Run
+    from .tools.report.run import Run
 
     output = Path(options.output).absolute()  # the script may go elsewhere
     if output.is_dir() or not output.parent.is_dir():

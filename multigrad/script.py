@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
-from .autograd import noting
+from .tools.graphs import noting
 
 
 def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leaving: bool = False) -> int:

@@ -26,11 +26,12 @@ ALLOWED = {
     "inspection": {"errors", "registry", "backends", "engine"},
     "methods": {"errors", "registry", "backends", "engine"},
     "namespace": {"errors", "registry", "backends", "engine", "ops", "inspection", "methods"},
-    "autograd": {"errors", "registry", "backends", "engine", "layers", "custom", "tree", "namespace", "func"},
+    "autograd": {"errors", "registry", "backends", "engine", "layers", "custom", "tree", "namespace", "func", "tools"},
+    "tools": {"errors", "registry", "backends", "engine", "layers", "custom", "namespace", "autograd", "func"},
     "func": {"errors", "registry", "backends", "engine", "layers", "custom", "tree", "namespace"},
     "__init__": {"errors", "registry", "backends", "engine", "methods", "namespace", "autograd", "func"},
-    "script": {"autograd"},
-    "cli": {"errors", "registry", "backends", "engine", "namespace", "autograd", "func", "script", ""},
+    "script": {"tools"},
+    "cli": {"errors", "registry", "backends", "engine", "namespace", "autograd", "func", "script", "tools", ""},
     "__main__": {"cli"},
 }
 LIBRARIES = {"numpy", "jax", "cupy", "cupyx", "torch", "array_api_strict", "array_api_compat", "scipy"}

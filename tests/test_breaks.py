@@ -22,7 +22,6 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function, detect_breaks
-from multigrad.autograd.breaks import WHY
 from multigrad.autograd.profiler import profile
 from multigrad.custom import applying
 from multigrad.custom.node import BackwardCFunction
@@ -32,6 +31,7 @@ from multigrad.engine.tensor import Tensor
 from multigrad.layers import transforming
 from multigrad.layers.batched import Batched
 from multigrad.layers.dual import Dual
+from multigrad.tools.breaks.detect import WHY
 
 HERE = str(Path(__file__))
 REPOSITORY = Path(__file__).parent.parent

@@ -132,7 +132,7 @@ def test_flops_are_counted_once(make):
 
 
 def test_lengths_that_are_not_known_count_nothing():
-    from multigrad.autograd.profiler_flops import count
+    from multigrad.tools.profiler.flops import count
 
     for n in (None, float("nan")):
         assert count("add", {}, {}, ((n,),), False) == 0
@@ -183,7 +183,7 @@ def test_nvprof_with_other_tables_of_any_name(tmp_path):
 
 
 def test_pictures_with_names_of_any_characters(tmp_path, capsys, monkeypatch):
-    from multigrad.autograd import drawing
+    from multigrad.tools.graphs import drawing
 
     monkeypatch.setattr(drawing, "rendered", lambda dot, kind: None)
     x = ones(2)

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from multigrad.autograd import profiler
-from multigrad.autograd.nvprof import TraceError
+from multigrad.tools.profiler.nvprof import TraceError
 
 STRINGS = {1: "multiply, seq=5", 2: "MultiplyBackward, stashed seq=5", 3: "_Z6kernelf", 4: "sum, seq=6", 5: "plain_kernel"}
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad.autograd import graph, noting
+from multigrad.autograd import graph
 from multigrad.engine import instruments
+from multigrad.tools.graphs import noting
 
 
 def leaf():

@@ -1,4 +1,4 @@
-"""Floating point operations by shapes: the numbers that the formulas of profiler_flops.py are meant to give."""
+"""Floating point operations by shapes: the numbers that the formulas of multigrad/tools/profiler/flops.py are meant to give."""
 
 from __future__ import annotations
 

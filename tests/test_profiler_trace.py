@@ -15,9 +15,9 @@ from collections import defaultdict
 import pytest
 
 import multigrad as mg
-from multigrad.autograd import profiler_table
 from multigrad.autograd.profiler import profile, record_function
 from multigrad.autograd.profiler_util import EventList, FunctionEvent
+from multigrad.tools.profiler import table
 
 
 def leaf(backend, *values):
@@ -192,9 +192,9 @@ def test_numbers_of_the_table():  # F218, F223
 
 
 def test_units():
-    assert [profiler_table.format_memory(n) for n in (24, 2048, -3 << 20, 5 << 30)] == ["24 B", "2.00 KB", "-3.00 MB", "5.00 GB"]
-    assert [profiler_table.format_time(us) for us in (12.3, 1234.0, 1234567.0)] == ["12.300us", "1.234ms", "1.235s"]
-    assert profiler_table.format_share(1, 3) == "33.33%" and profiler_table.format_share(0, 0) == "NaN"
+    assert [table.format_memory(n) for n in (24, 2048, -3 << 20, 5 << 30)] == ["24 B", "2.00 KB", "-3.00 MB", "5.00 GB"]
+    assert [table.format_time(us) for us in (12.3, 1234.0, 1234567.0)] == ["12.300us", "1.234ms", "1.235s"]
+    assert table.format_share(1, 3) == "33.33%" and table.format_share(0, 0) == "NaN"
 
 
 @pytest.mark.parametrize(("flops", "title", "text"), [(1, "Total FLOPs", "1.000"), (2500, "Total KFLOPs", "2.500"),

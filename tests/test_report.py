@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from multigrad import cli, script
-from multigrad.autograd.profiler_recorder import MEMORY_EVENT_NAME
-from multigrad.autograd.report import POINTS, Run, _thinned
 from multigrad.engine import backward, gradients, profiling
+from multigrad.tools.profiler.recorder import MEMORY_EVENT_NAME
+from multigrad.tools.report.run import POINTS, Run, _thinned
 
 REPOSITORY = Path(__file__).parent.parent
 TRAIN = """import sys
@@ -251,7 +251,7 @@ def test_a_graph_that_cannot_be_looked_at_does_not_stop_the_script(tmp_path: Pat
     def refuse(*_: Any) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr("multigrad.autograd.report_watch.collect", refuse)
+    monkeypatch.setattr("multigrad.tools.report.watch.collect", refuse)
     it, page = run(tmp_path, TRAIN)
     assert it.status == 0 and "RuntimeError: not today" in page.data["graph"]
 
@@ -296,15 +296,15 @@ def test_wrong_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_it_is_imported_when_it_is_used() -> None:
-    code = "import sys, multigrad, multigrad.cli; print([m for m in sys.modules if 'autograd.report' in m])"
+    code = "import sys, multigrad, multigrad.cli; print([m for m in sys.modules if 'tools.report' in m])"
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True).stdout == "[]\n"
 
 
 def test_a_tool_that_the_script_does_not_leave_leaves_nothing_behind() -> None:
     from multigrad.autograd import detect_breaks
-    from multigrad.autograd.report_watch import Observer
     from multigrad.layers import transforming
+    from multigrad.tools.report.watch import Observer
 
     for first in (True, False):
         observer, breaks = Observer(), detect_breaks()

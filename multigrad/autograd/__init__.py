@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..engine.grad_mode import is_grad_enabled
 from ..engine.gradients import backward, grad
-from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph, profiler
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -14,7 +15,8 @@ from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
 if TYPE_CHECKING:
-    from .breaks import detect_breaks
+    from ..tools.breaks.detect import detect_breaks
+    from . import profiler
 
 __all__ = [
     "Function",
@@ -42,17 +44,23 @@ __all__ = [
 ]
 
 
+_TOOLS = ("detect_breaks", "profiler", "profiler_util")
+
+
 def __getattr__(name: str) -> Any:
-    if name != "detect_breaks":  # imported when it is first asked for
+    """The tools, imported when they are first asked for: most programs never do."""
+    if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .breaks import detect_breaks
+    if name != "detect_breaks":
+        return import_module(f"{__name__}.{name}")
+    from ..tools.breaks.detect import detect_breaks
 
     globals()[name] = detect_breaks
     return detect_breaks
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "detect_breaks"})
+    return sorted({*globals(), *_TOOLS})
 
 
 def variable(*args: Any, **kwargs: Any) -> NoReturn:  # the module of this name is found by import, as in torch

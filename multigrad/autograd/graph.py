@@ -19,10 +19,10 @@ from ..engine.level import Layer, innermost
 from ..engine.tensor import Tensor, alias
 
 if TYPE_CHECKING:
-    from .drawing import GraphPicture, draw
-    from .graph_text import print_graph
-    from .memory import MemoryReport, memory_report
-    from .noting import label, record_lines
+    from ..tools.graphs.drawing import GraphPicture, draw
+    from ..tools.graphs.memory import MemoryReport, memory_report
+    from ..tools.graphs.noting import label, record_lines
+    from ..tools.graphs.text import print_graph
 
 __all__ = [
     "GradientEdge",
@@ -45,14 +45,14 @@ __all__ = [
 
 
 _TOOLS = {"GraphPicture": "drawing", "MemoryReport": "memory", "draw": "drawing", "label": "noting", "memory_report": "memory",
-          "print_graph": "graph_text", "record_lines": "noting"}
+          "print_graph": "text", "record_lines": "noting"}
 
 
 def __getattr__(name: str) -> Any:
     """The tools that look at graphs, imported when they are first asked for: most programs never do."""
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f".{_TOOLS[name]}", __package__), name)
+    found = globals()[name] = getattr(import_module(f"multigrad.tools.graphs.{_TOOLS[name]}"), name)
     return found
 
 

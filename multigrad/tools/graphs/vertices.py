@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..custom.context import FunctionCtx
-from ..custom.kept import Slot
-from ..engine import saved as _saved
-from ..engine.element import SCALARS
-from ..engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
-from ..engine.level import Layer
-from ..engine.tensor import Tensor
+from ...custom.context import FunctionCtx
+from ...custom.kept import Slot
+from ...engine import saved as _saved
+from ...engine.element import SCALARS
+from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
+from ...engine.level import Layer
+from ...engine.tensor import Tensor
 from .noting import Output, Site, dtype_name, note_of, output_of
 
 

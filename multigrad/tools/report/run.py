@@ -11,17 +11,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..engine.profiling import BACKWARD, FORWARD
-from . import noting
-from .drawing import STYLE, counted, size
-from .memory import MemoryReport, Share
-from .profiler import profile
-from .profiler_recorder import MEMORY_EVENT_NAME
-from .profiler_table import format_time
-from .profiler_trace import _rows
-from .profiler_util import EventList
-from .report_page import page
-from .report_watch import Held, Observer, Seen
+from ...engine.profiling import BACKWARD, FORWARD
+from ..graphs import noting
+from ..graphs.drawing import STYLE, counted, size
+from ..graphs.memory import MemoryReport, Share
+from ..profiler.events import EventList
+from ..profiler.profile import profile
+from ..profiler.recorder import MEMORY_EVENT_NAME
+from ..profiler.table import format_time
+from ..profiler.trace import _rows
+from .page import page
+from .watch import Held, Observer, Seen
 
 LOOK = 8
 """The scope, in the page alone, of the moments in which the report itself looked at a graph."""

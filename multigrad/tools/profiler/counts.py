@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ..engine.element import host_of
-from ..engine.level import Layer
-from ..engine.profiling import FORWARD, Call
-from ..engine.tensor import element_of, strip, wrap
-from ..layers.batched import Batched
-from ..registry import Op, per_operation
-from . import profiler_flops
-from .profiler_memory import arrays
+from ...engine.element import host_of
+from ...engine.level import Layer
+from ...engine.profiling import FORWARD, Call
+from ...engine.tensor import element_of, strip, wrap
+from ...layers.batched import Batched
+from ...registry import Op, per_operation
+from . import flops as formulas
+from .memory import arrays
 
 PLAIN = frozenset({bool, int, float, complex, str, type(None), slice, type(Ellipsis)})
 
@@ -52,7 +52,7 @@ def _batches(x: Any) -> dict[int, int]:
 
 def flops(call: Call, result: Any) -> int:
     """The floating point operations of a call, by the shapes: for all examples, and without those of a tangent."""
-    if call.op is None or not profiler_flops.known(call.op.name):
+    if call.op is None or not formulas.known(call.op.name):
         return 0
     values = given(call)
     shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}
@@ -64,7 +64,7 @@ def flops(call: Call, result: Any) -> int:
     inner = next((x for v in values.values() for x in arrays(v)), None)
     host = None if inner is None else host_of(inner)
     complex_ = host is not None and inner is not None and host.xp.isdtype(inner.dtype, "complex floating")
-    return profiler_flops.count(call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples)
+    return formulas.count(call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples)
 
 
 def wanted_gradients(node: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import layered
 from .folding import Box, Folded, described, fold
-from .graph_page import page
+from .page import page
 from .vertices import Graph, Vertex, bytes_kept, collect, tensors_of
 
 FORMATS = ("dot", "svg", "png", "html")

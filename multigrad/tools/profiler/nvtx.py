@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import Any, Literal
 
-from ..engine import graph, profiling
-from ..engine.element import host_of
-from ..engine.profiling import Call, Frame, Label
-from .profiler_memory import arrays
-from .profiler_recorder import Detail, describe
+from ...engine import graph, profiling
+from ...engine.element import host_of
+from ...engine.profiling import Call, Frame, Label
+from .memory import arrays
+from .recorder import Detail, describe
 
 LEAF = 2**64 - 1
 

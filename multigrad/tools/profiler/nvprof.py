@@ -14,9 +14,9 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.profiling import BACKWARD, FORWARD
-from ..errors import MultigradError
-from .profiler_util import EventList, FunctionEvent, StringTable
+from ...engine.profiling import BACKWARD, FORWARD
+from ...errors import MultigradError
+from .events import EventList, FunctionEvent, StringTable
 
 if TYPE_CHECKING:
     import sqlite3

@@ -19,11 +19,11 @@ from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..engine import element, instruments
-from ..engine.anomaly import TRACEBACK
-from ..engine.each_call import each_call
-from ..engine.graph import Node
-from ..engine.tensor import Tensor
+from ...engine import element, instruments
+from ...engine.anomaly import TRACEBACK
+from ...engine.each_call import each_call
+from ...engine.graph import Node
+from ...engine.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 

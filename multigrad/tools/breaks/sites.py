@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from ..engine.graph import Node
-from ..engine.level import Layer
-from .breaks import BreakReport, Leaf
-from .noting import OWN, UNKNOWN, Site, site, skipped
+from ...engine.graph import Node
+from ...engine.level import Layer
+from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
+from .detect import BreakReport, Leaf
 
 reports: list[tuple[BreakReport, ...]] = [()]
 """Those that are open, as the only element."""

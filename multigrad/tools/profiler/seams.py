@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..engine import convert, profiling, rules
-from ..engine.element import SCALARS, host_of
-from ..engine.level import Layer
-from ..registry import OPS, Op
+from ...engine import convert, profiling, rules
+from ...engine.element import SCALARS, host_of
+from ...engine.level import Layer
+from ...registry import OPS, Op
 
 
 def _tangents(rule: Callable[..., Any]) -> Callable[..., Any]:

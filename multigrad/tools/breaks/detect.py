@@ -1,4 +1,4 @@
-"""Where gradients are lost: `detect_breaks`, and its report. What watches is in break_watch.py."""
+"""Where gradients are lost: `detect_breaks`, and its report. What watches is in watch.py."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
-from ..engine.tensor import Tensor
-from .noting import Site
-from .vertices import named
+from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
+from ...engine.tensor import Tensor
+from ..graphs.noting import Site
+from ..graphs.vertices import named
 
 WHY = {
     "refused": "refused, since the gradient would be lost without a word. Use the functions of the namespace (x.__array_namespace__()), or detach() "
@@ -283,14 +283,14 @@ class detect_breaks:
         self._reports: list[BreakReport] = []
 
     def __enter__(self) -> BreakReport:
-        from . import break_watch
+        from . import watch
 
         report = BreakReport()
-        break_watch.enter(report)
+        watch.enter(report)
         self._reports.append(report)
         return report
 
     def __exit__(self, *exc: object) -> None:
-        from . import break_watch
+        from . import watch
 
-        break_watch.leave(self._reports.pop())
+        watch.leave(self._reports.pop())

@@ -12,17 +12,17 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
-from ..engine import backward, gradients, profiling
-from ..engine.element import Host, host_of
-from ..engine.graph import AccumulateGrad, Node, Pick
-from ..engine.profiling import Call, Frame, Watcher
-from ..engine.tensor import Tensor, wrap_at
-from . import noting
-from .drawing import GraphPicture
-from .memory import MemoryReport
-from .noting import Note, Site, dtype_name, output_of, site, skipped
-from .profiler_memory import arrays
-from .vertices import collect
+from ...engine import backward, gradients, profiling
+from ...engine.element import Host, host_of
+from ...engine.graph import AccumulateGrad, Node, Pick
+from ...engine.profiling import Call, Frame, Watcher
+from ...engine.tensor import Tensor, wrap_at
+from ..graphs import noting
+from ..graphs.drawing import GraphPicture
+from ..graphs.memory import MemoryReport
+from ..graphs.noting import Note, Site, dtype_name, output_of, site, skipped
+from ..graphs.vertices import collect
+from ..profiler.memory import arrays
 
 SHARE, GRACE = 0.1, 200_000_000
 """Graphs are looked at for at most this share of the time that has passed, and these nanoseconds."""
@@ -76,7 +76,7 @@ class Observer(Watcher):
         self._modules: tuple[ModuleType, ...] = ()
 
     def open(self) -> None:
-        from ..layers import transforming
+        from ...layers import transforming
 
         self._modules = (gradients, transforming)  # each has the name of its own
         for module in self._modules:

@@ -11,20 +11,20 @@ from pathlib import Path
 from time import perf_counter_ns, time_ns
 from typing import Any
 
-from ..backends import discovery
-from ..engine import graph
-from ..engine.element import Host, host_of
-from ..engine.graph import AccumulateGrad, Node
-from ..engine.profiling import BACKWARD, FORWARD, LABEL, Call, Frame, Label, Watcher
-from ..errors import BackendError
-from . import profiler_seams
-from .profiler_counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
-from .profiler_memory import Memory, arrays
-from .profiler_util import EventList, FunctionEvent
+from ...backends import discovery
+from ...engine import graph
+from ...engine.element import Host, host_of
+from ...engine.graph import AccumulateGrad, Node
+from ...engine.profiling import BACKWARD, FORWARD, LABEL, Call, Frame, Label, Watcher
+from ...errors import BackendError
+from . import seams
+from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
+from .events import EventList, FunctionEvent
+from .memory import Memory, arrays
 
 MEMORY_EVENT_NAME = "[memory]"
-assert profiler_seams
-_PACKAGE = str(Path(__file__).parents[1])
+assert seams
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 def times_devices(use_device: str) -> bool:
@@ -218,7 +218,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
 
 
 def _amounts(line: Sequence[tuple[float, int, int]], which: int | None) -> str:
-    from .profiler_table import format_memory
+    from .table import format_memory
 
     host, device = (0, 0) if not line else line[-1][1:] if which is not None else (max(x[1] for x in line), max(x[2] for x in line))
     return format_memory(host) + (f" and {format_memory(device)} on devices" if any(x[2] for x in line) else "")

@@ -13,16 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ..engine.dispatch import recording_at
-from ..engine.graph import AccumulateGrad, Node
-from ..engine.inplace import DIRECT
-from ..engine.layout import memory
-from ..engine.level import Layer
-from ..engine.tensor import Tensor
-from ..registry import OPS, Op
-from .break_sites import behind, levels_of, nodes_of, note, place, reports
-from .breaks import BreakReport, Leaf
-from .noting import OWN, UNKNOWN, Site, dtype_name, site, skipped
+from ...engine.dispatch import recording_at
+from ...engine.graph import AccumulateGrad, Node
+from ...engine.inplace import DIRECT
+from ...engine.layout import memory
+from ...engine.level import Layer
+from ...engine.tensor import Tensor
+from ...registry import OPS, Op
+from ..graphs.noting import OWN, UNKNOWN, Site, dtype_name, site, skipped
+from .detect import BreakReport, Leaf
+from .sites import behind, levels_of, nodes_of, note, place, reports
 
 _inside = threading.local()
 """`depth`: how many operations are running within each other on this thread."""

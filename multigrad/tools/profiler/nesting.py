@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .profiler_util import FunctionEvent
+    from .events import FunctionEvent
 
 
 def nest(events: Sequence[FunctionEvent], parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None) -> set[int]:

@@ -1,7 +1,7 @@
 """What watches for breaks of the tape: methods that take the place of others while `detect_breaks` is entered, and give way to them after.
 
 Each does what the method does whose place it has taken, and looks at the operands before or the result after. Here are those of conversions,
-leaves and passes; break_follow.py has those of operations.
+leaves and passes; follow.py has those of operations.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from ..custom import applying
-from ..custom.node import BackwardCFunction
-from ..engine import gradients, inplace, instruments, profiling
-from ..engine.graph import AccumulateGrad
-from ..engine.leaving import Leaving
-from ..engine.level import Layer
-from ..engine.tensor import Tensor
-from ..layers import batched, dual, transforming  # noqa: F401  so that their methods are exchanged, too
-from . import break_follow
-from .break_follow import follow, sources_of
-from .break_sites import behind, nodes_of, note, place, reports
-from .breaks import BreakReport
-from .noting import OWN, Site, site, skipped
+from ...custom import applying as custom_applying
+from ...custom.node import BackwardCFunction
+from ...engine import gradients, inplace, instruments, profiling
+from ...engine.graph import AccumulateGrad
+from ...engine.leaving import Leaving
+from ...engine.level import Layer
+from ...engine.tensor import Tensor
+from ...layers import batched, dual, transforming  # noqa: F401  so that their methods are exchanged, too
+from ..graphs.noting import OWN, Site, site, skipped
+from .detect import BreakReport
+from .follow import applying, applying_function, follow, forget, sources_of, writing_directly, writing_in_place, writing_items
+from .sites import behind, nodes_of, note, place, reports
 
 Make = Callable[[Any], Any]
 
@@ -56,7 +55,7 @@ def leave(report: BreakReport) -> None:
             while _exchanged:
                 profiling.restore(*_exchanged.pop())
             instruments.remove(_nothing)
-            break_follow.forget()
+            forget()
 
 
 def _nothing(*_: Any) -> None:
@@ -67,7 +66,7 @@ def _exchanges() -> Iterator[tuple[Any, str, Make]]:
     for kind in list(_kinds(Layer)):
         own = kind.__dict__
         if "_apply" in own and kind is not Layer:
-            yield kind, "_apply", break_follow.applying
+            yield kind, "_apply", applying
         for name, (what, broken) in METHODS.items():
             if name in own and issubclass(kind, Leaving):
                 yield kind, name, _looking(what, broken)
@@ -79,10 +78,10 @@ def _exchanges() -> Iterator[tuple[Any, str, Make]]:
     for name, what in TOLD.items():
         yield next(kind for kind in Tensor.__mro__ if name in vars(kind)), name, _telling(what)
     yield Tensor, "requires_grad_", _requiring
-    yield vars(inplace), "in_place", break_follow.writing_in_place
-    yield vars(inplace), "directly", break_follow.writing_directly
-    yield vars(inplace), "set_item", break_follow.writing_items
-    yield vars(applying), "apply_function", break_follow.applying_function
+    yield vars(inplace), "in_place", writing_in_place
+    yield vars(inplace), "directly", writing_directly
+    yield vars(inplace), "set_item", writing_items
+    yield vars(custom_applying), "apply_function", applying_function
     yield BackwardCFunction, "_propagate", _propagating
     for module, counts in ((gradients, True), (transforming, False)):  # each has the name of its own
         yield vars(module), "run_pass", _passing(counts)

@@ -1,0 +1,1 @@
+"""Where a gradient is lost: multigrad.autograd.detect_breaks."""

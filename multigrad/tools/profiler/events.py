@@ -1,0 +1,408 @@
+"""What the profiler found, as torch.autograd.profiler_util: events, lists of them, averages.
+
+All times are microseconds, all memory is bytes. What PyTorch calls `cuda_...` is `device_...`; the old names warn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from ...engine.profiling import BACKWARD, FORWARD
+from . import table, trace
+from .nesting import merge_twins, nest, share_time
+
+__all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "StringTable"]
+
+
+class Interval:
+    """From `start` to `end`."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self) -> float:
+        """Its length."""
+        return self.end - self.start
+
+
+class Kernel(NamedTuple):
+    """Work on a device."""
+
+    name: Any
+    device: int
+    duration: float
+
+
+def _formatted(name: str) -> Any:
+    return property(lambda self: table.format_time(getattr(self, name)))
+
+
+def _renamed(old: str, new: str) -> Any:
+    def get(self: Any) -> Any:
+        warnings.warn(f"`{old}` is deprecated, please use `{new}` instead.", FutureWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(get, doc=f"The former name of `{new}`.")
+
+
+class FormattedTimesMixin:
+    """Times of one call, and texts, for classes with `count` and `..._time_total`."""
+
+    cpu_time_str = _formatted("cpu_time")
+    device_time_str = _formatted("device_time")
+    cpu_time_total_str = _formatted("cpu_time_total")
+    device_time_total_str = _formatted("device_time_total")
+    self_cpu_time_total_str = _formatted("self_cpu_time_total")
+    self_device_time_total_str = _formatted("self_device_time_total")
+    cuda_time = _renamed("cuda_time", "device_time")
+    cuda_time_total = _renamed("cuda_time_total", "device_time_total")
+    self_cuda_time_total = _renamed("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = _renamed("self_cuda_memory_usage", "self_device_memory_usage")
+    count: int
+
+    @property
+    def cpu_time(self) -> float:
+        """The time of one call on the host."""
+        return 0.0 if self.count == 0 else cast(Any, self).cpu_time_total / self.count
+
+    @property
+    def device_time(self) -> float:
+        """The time of one call on the device."""
+        return 0.0 if self.count == 0 else cast(Any, self).device_time_total / self.count
+
+
+class FunctionEvent(FormattedTimesMixin):
+    """One call: of an operation, of a node of a backward pass, or of a block with a label.
+
+    sequence_nr   the number of the node; an operation and the node it made have the same one, others have -1
+    scope         0 an operation, 1 a node, 7 a label
+    thread        where it ran; fwd_thread: where the operation ran that made the node
+    lane          the asyncio task of the label that it belongs to, 0 for none
+    cpu_children  the events directly inside; cpu_parent: the one around
+    kernels       work on a device, where that was measured
+    """
+
+    def __init__(self, id: int, name: str, thread: int, start_us: float, end_us: float, overload_name: str = "",
+                 fwd_thread: int | None = None, input_shapes: Any = None, stack: list[str] | None = None, scope: int = FORWARD,
+                 use_device: str | None = None, cpu_memory_usage: int = 0, device_memory_usage: int = 0, is_async: bool = False,
+                 is_remote: bool = False, sequence_nr: int = -1, node_id: int = -1, device_type: str = "cpu", device_index: int = 0,
+                 device_resource_id: int | None = None, is_legacy: bool = False, flops: int | None = None, trace_name: str | None = None,
+                 concrete_inputs: Any = None, kwinputs: Any = None, is_user_annotation: bool = False, structured_input_shapes: Any = None,
+                 input_dtypes: Any = None, lane: int = 0) -> None:
+        self.id = id
+        self.node_id = node_id
+        self.name = name
+        self.overload_name = overload_name
+        self.trace_name = name if trace_name is None else trace_name
+        self.time_range = Interval(start_us, end_us)
+        self.thread = thread
+        self.fwd_thread = fwd_thread
+        self.kernels: list[Kernel] = []
+        self.count = 1
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
+        self.input_shapes = input_shapes if input_shapes is not None else []
+        self.structured_input_shapes = structured_input_shapes
+        self.input_dtypes = input_dtypes
+        self.concrete_inputs = concrete_inputs
+        self.kwinputs = kwinputs
+        self.stack = stack if stack is not None else []
+        self.scope = scope
+        self.use_device = use_device
+        self.cpu_memory_usage = cpu_memory_usage
+        self.device_memory_usage = device_memory_usage
+        self.is_async = is_async
+        self.is_remote = is_remote
+        self.sequence_nr = sequence_nr
+        self.device_type = device_type
+        self.device_index = device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_legacy = is_legacy
+        self.flops = flops or 0
+        self.is_user_annotation = is_user_annotation
+        self.lane = lane
+        self._op: Any = None  # the declaration of an operation
+        self._rule: object = None  # the run of a rule that called it, see engine/profiling.py
+        self._own_time: float | None = None
+
+    def append_kernel(self, name: Any, device: int, duration: float) -> None:
+        """Add work on a device."""
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child: FunctionEvent) -> None:
+        """Add an event that is directly inside of this one."""
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent: FunctionEvent) -> None:
+        """Say which event is directly around this one."""
+        self.cpu_parent = parent
+
+    @property
+    def key(self) -> str:
+        """What averages are made by: the name."""
+        return self.name
+
+    @property
+    def cpu_time_total(self) -> float:
+        """How long it took, all inside of it included."""
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """How long it took without the events inside. Where labels overlap, each moment counts for the event that began last."""
+        if self.is_async:
+            return 0.0
+        if self._own_time is not None:
+            return self._own_time
+        covered, reach = 0.0, float("-inf")
+        for child in self.cpu_children:  # sorted by start
+            start, end = max(child.time_range.start, reach), child.time_range.end
+            if end > start:
+                covered += end - start
+                reach = end
+        return self.cpu_time_total - covered
+
+    @property
+    def device_time_total(self) -> float:
+        """The time on the device, of all inside included."""
+        if self.is_async or not self.use_device:
+            return 0.0
+        if self.kernels:  # measured around the whole event
+            return sum(k.duration for k in self.kernels)
+        return sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:
+        """The time on the device without that of the events inside."""
+        if self.is_async or not self.use_device:
+            return 0.0
+        return max(self.device_time_total - sum(child.device_time_total for child in self.cpu_children), 0.0)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        """What was allocated less what was freed on the host, without the events inside."""
+        return 0 if self.is_async else self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        """What was allocated less what was freed on the device, without the events inside."""
+        return 0 if self.is_async else self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    def __repr__(self) -> str:
+        device = self.use_device
+        return (f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} device_type={self.device_type} "
+                f"node_id={self.node_id} cpu_time={self.cpu_time_str} start_us={self.time_range.start} end_us={self.time_range.end} "
+                f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} name={self.name} "
+                f"thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
+                f"{device}_memory_usage={self.device_memory_usage} is_async={self.is_async} is_remote={self.is_remote} "
+                f"seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>")
+
+
+SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage", "device_memory_usage",
+          "self_cpu_memory_usage", "self_device_memory_usage", "count", "flops")
+TAKEN = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack", "scope", "device_type",
+         "is_legacy", "use_device", "is_user_annotation")
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """All events of one key: their number and the sums of their times, memory and operations."""
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.count = 0
+        self.node_id = 0
+        self.is_async = False
+        self.is_remote = False
+        self.use_device: str | None = None
+        self.cpu_time_total = 0.0
+        self.device_time_total = 0.0
+        self.self_cpu_time_total = 0.0
+        self.self_device_time_total = 0.0
+        self.input_shapes: Any = None
+        self.overload_name: str | None = None
+        self.stack: Any = None
+        self.scope: int | None = None
+        self.cpu_memory_usage = 0
+        self.device_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.self_device_memory_usage = 0
+        self.cpu_children: Any = None
+        self.cpu_parent: FunctionEvent | None = None
+        self.device_type = "cpu"
+        self.is_legacy = False
+        self.is_user_annotation = False
+        self.flops = 0
+
+    def add(self, other: Any) -> FunctionEventAvg:
+        """Count another event, or average, of the same key."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+        if self.key is None:
+            self.key = other.key
+            for name in TAKEN:
+                setattr(self, name, getattr(other, name))
+        if other.key != self.key:
+            raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def __iadd__(self, other: Any) -> FunctionEventAvg:
+        return self.add(other)
+
+    def __repr__(self) -> str:
+        device = "cuda" if not self.use_device else self.use_device
+        return (f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
+                f" self_{device}_time={self.self_device_time_total_str} {device}_time={self.device_time_str} "
+                f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>")
+
+
+class EventList(list[Any]):
+    """Events in the order in which they began, or averages. `notes` stand above its table, `footer` below."""
+
+    def __init__(self, *args: Any, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False,
+                 notes: Sequence[str] = (), footer: Sequence[str] = (), counters: Sequence[Any] = ()) -> None:
+        super().__init__(*args)
+        self._use_device = use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        self._tree_built = False
+        self._notes = tuple(notes)
+        self._footer = tuple(footer)
+        self._counters = counters
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _like(self, events: Iterable[Any]) -> EventList:
+        return EventList(events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops,
+                         notes=self._notes, footer=self._footer)
+
+    def _build_tree(self, parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
+                    count: Callable[[], None] | None = None) -> None:
+        """Put every event inside of the innermost one around it. `parents` says where time alone does not tell: labels of tasks.
+
+        `count` is called while what carries out an operation still stands in it.
+        """
+        overlapping = nest(self, parents)
+        if count is not None:
+            count()
+        merged = merge_twins(self)
+        self[:] = [e for e in self if id(e) not in merged]
+        for thread in overlapping:
+            share_time(self, thread)
+        _take_stacks(self)
+        self._tree_built = True
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of all self times on the host."""
+        return float(sum(event.self_cpu_time_total for event in self))
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
+              max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80, header: str | None = None,
+              top_level_events_only: bool = False, time_unit: str | None = None) -> str:
+        """The events as a table.
+
+        sort_by                an attribute, from the highest down: cpu_time, cuda_time, cpu_time_total, cuda_time_total, cpu_memory_usage,
+                               cuda_memory_usage, self_cpu_time_total, self_cpu_memory_usage, count, ...; by default in the order of their
+                               first calls
+        row_limit              the most rows
+        header                 a line above
+        top_level_events_only  leave out what is inside of other events
+        time_unit              "s", "ms" or "us" for all times
+        """
+        widths = table.Widths(max_name_column_width, max_src_column_width, max_shapes_column_width)
+        return table.build(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the events in the trace event format, for chrome://tracing and Perfetto, as a JSON array."""
+        trace.write(path, trace.trace_events(self))
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """What `export_stacks` can count."""
+        return ["self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"]
+
+    def export_stacks(self, path: Any, metric: str) -> None:
+        """Write each stack with its time, as flame graph tools read it."""
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        trace.write_stacks(path, self, metric.replace("cuda", "device"))
+
+    def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
+        """One FunctionEventAvg for all events of a name, and of the same shapes of arguments, or the same innermost lines of the program."""
+        if not self._tree_built:
+            raise AssertionError("Expected tree to be built before calling key_averages")
+        found: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
+        for event in self:
+            key = [event.key, event.node_id, event.is_user_annotation]
+            key += [event.overload_name] * group_by_overload_name + [str(event.input_shapes)] * group_by_input_shapes
+            found[(*key, *event.stack[:max(group_by_stack_n, 0)])].add(event)
+        for average in found.values():
+            average.stack = average.stack[:max(group_by_stack_n, 0)]
+            average.input_shapes = average.input_shapes if group_by_input_shapes else ""
+        return self._like(found.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sums over all events, as one FunctionEventAvg whose key is "Total"."""
+        total = FunctionEventAvg()
+        for event in self:
+            total += event
+            total.key = None
+        total.key = "Total"
+        return total
+
+
+def _take_stacks(events: Iterable[FunctionEvent]) -> None:
+    """A node, and all inside of it, has the stack of the operation that made it: that of its pass says less."""
+    made = {e.sequence_nr: e.stack for e in events if e.scope == FORWARD and e.sequence_nr >= 0 and e.stack}
+    for event in events:
+        node: FunctionEvent | None = event
+        while node is not None and node.scope != BACKWARD:
+            node = node.cpu_parent
+        if node is not None and event.stack:
+            event.stack = made.get(node.sequence_nr, event.stack if event is not node else [])
+
+
+class StringTable(defaultdict[str, str]):
+    """Names as C++ wrote them, by their mangled form; names that are none stand for themselves."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = found = demangle(key)
+        return found
+
+
+@cache
+def _demangler() -> Any:
+    import ctypes
+    from ctypes.util import find_library
+
+    try:
+        function = ctypes.CDLL(find_library("stdc++") or "libstdc++.so.6").__cxa_demangle
+    except (OSError, AttributeError):  # no such library here: names stay as they are
+        return None
+    function.restype = ctypes.c_void_p
+    return function
+
+
+def demangle(name: str) -> str:
+    """A mangled name of C++ as it was written, where the library for that is there; any other name itself."""
+    function = _demangler() if name.startswith("_Z") else None
+    if function is None:
+        return name
+    import ctypes
+
+    status = ctypes.c_int(0)
+    found = function(name.encode(), None, None, ctypes.byref(status))
+    if not found:
+        return name
+    text = ctypes.string_at(found).decode()
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    free(found)
+    return text

@@ -1,0 +1,1 @@
+"""The page about a run of a script: python -m multigrad profile."""
