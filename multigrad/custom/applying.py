@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..engine import grad_mode, profiling
+from .. import observe
+from ..engine import grad_mode
 from ..engine.computed import following, mark
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.level import Guest, Layer, running, settle, undo
 from ..engine.tensor import Tensor, wrap_at
 from ..errors import GradientError
+from ..observe import FUNCTION
 from .batch import under_batch
 from .context import no_setup
 from .dual import require_setup, under_dual
@@ -29,6 +31,12 @@ from .node import BackwardCFunction
 
 def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     """Apply a rule to its arguments, the last ones by `names`: each application of a user's derivative goes through here."""
+    if observe.gate.get() is True:
+        return _apply(rule, flat, names)
+    return observe.call(FUNCTION, None, rule.__name__, (), flat, lambda: _apply(rule, flat, names))
+
+
+def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     top = highest(flat)
     computed = None
     if top is not None and top._level > 1 and rule._follows:  # of a transformation
@@ -36,9 +44,6 @@ def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> An
         computed = Computed(rule.__name__, moving) if any(moving) else None
     application = Application(rule, names, (), computed, False)
     return (Tensor if top is None else type(top))._apply_custom(application, flat, top).output
-
-
-profiling.seam(globals(), "apply_function", profiling.function_seam)
 
 
 class Applied(NamedTuple):
@@ -122,9 +127,12 @@ class Application:
                 ctx.__dict__.update(state)
                 state = dict(ctx.__dict__)
         else:
-            ctx.needs_input_grad = needs  # forward may save by what is needed
-            output = self._forward(ctx, values)
-            ctx.needs_input_grad = own
+            if needs is own:
+                output = self._forward(ctx, values)
+            else:
+                ctx.needs_input_grad = needs  # forward may save by what is needed
+                output = self._forward(ctx, values)
+                ctx.needs_input_grad = own
             state = dict(ctx.__dict__) if self.inner else None
         result, returned = ctx._finish(output, values, top)
         return Applied(result, returned, state)

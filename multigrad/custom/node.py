@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..engine import grad_mode, instruments, level
+from .. import observe
+from ..engine import grad_mode
 from ..engine.backward import Pass, current
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
@@ -26,7 +27,7 @@ from ..engine.pullback import Pullback, conform_gradient
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, move_retained, rebase, refuse
-from ..errors import GradientError
+from ..errors import GradientError, program
 from .context import PUBLIC, FunctionCtx
 from .kept import CONTAINERS, OP, TWICE, Computed, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 
@@ -178,10 +179,9 @@ class BackwardCFunction(FunctionCtx):
             self._save(outs, results, inputs, top)
         if self._computed is not None:
             self._notice(flat, self._computed)
-        instruments.recorded(node, flat, tuple(results))
-        gate = level.mode.get()
-        if gate is not True:
-            gate.recorded(node, tuple(flat), tuple(results))
+        mode = observe.gate.get()
+        if mode is not True:
+            mode.recorded(node, tuple(flat), tuple(results))
 
     def _at_level(self, x: Any, like: Tensor | None, whence: str = "forward") -> Tensor:
         """An array that the user's code made, as a Tensor of this level."""
@@ -197,7 +197,7 @@ class BackwardCFunction(FunctionCtx):
         for key, t in dirty.items():
             if key not in inputs:
                 warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
-                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=instruments.program())
+                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=program())
             if not any(t is out for out in outs):
                 raise GradientError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                     "modified inplace must all be outputs of the Function.")
@@ -329,7 +329,7 @@ class BackwardCFunction(FunctionCtx):
     @property
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's own notes about this node."""
-        return self._hooks().metadata
+        return self._node().metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces `grad_inputs`."""
