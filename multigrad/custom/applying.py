@@ -85,7 +85,8 @@ class Application:
     def inside(self, values: Sequence[Any], needs: tuple[bool, ...] | None = None, rule: Any = None) -> Applied:
         """Apply the rule to values one layer further in; `needs` and `rule`: others than those of this level."""
         top = highest(values)
-        application = Application(rule or self.rule, self.names, self.needs if needs is None else needs, self.computed, True)
+        names = self.names if rule is None else ()  # a Definition takes its arguments by position
+        application = Application(rule or self.rule, names, self.needs if needs is None else needs, self.computed, True)
         below: Applied = (Tensor if top is None else type(top))._apply_custom(application, values, top)
         return below
 

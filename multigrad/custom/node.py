@@ -329,7 +329,9 @@ class BackwardCFunction(FunctionCtx):
     @property
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's own notes about this node."""
-        return self._node().metadata
+        node = self._node()
+        self._extra = extra(node)  # the node may be made anew
+        return node.metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces `grad_inputs`."""
