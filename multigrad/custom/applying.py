@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import observe
 from ..engine import grad_mode
@@ -24,6 +24,7 @@ from ..errors import GradientError
 from ..observe import FUNCTION
 from .batch import under_batch
 from .context import no_setup
+from .definition import Applied
 from .dual import require_setup, under_dual
 from .kept import Computed, lowered, replaced
 from .node import BackwardCFunction
@@ -39,24 +40,11 @@ def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> An
 def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     top = highest(flat)
     computed = None
-    if top is not None and top._level > 1 and rule._follows:  # of a transformation
+    if rule._follows and top is not None and top._level > 1:  # of a transformation
         moving = [moves(x) for x in flat]
         computed = Computed(rule.__name__, moving) if any(moving) else None
     application = Application(rule, names, (), computed, False)
     return (Tensor if top is None else type(top))._apply_custom(application, flat, top).output
-
-
-class Applied(NamedTuple):
-    """What an application comes to at one level.
-
-    output    what it returns
-    returned  the objects that forward returned
-    state     what forward left on its ctx; None if the user's vmap ran in its place, and at the outermost level
-    """
-
-    output: Any
-    returned: tuple[Any, ...]
-    state: dict[str, Any] | None
 
 
 @dataclass(slots=True)
@@ -103,10 +91,8 @@ class Application:
             state = {name: replaced(value, known) for name, value in state.items()}
         return self.raised(output, lifted, state)
 
-    def raised(self, output: Any, lifted: Sequence[Any] | None, state: dict[str, Any] | None) -> Applied:
-        """What came of it further in, with the values `lifted` of this level in the place of its arrays; None where they are of this level."""
-        if lifted is None:
-            return Applied(output, (), state)
+    def raised(self, output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
+        """What came of it further in, with the values `lifted` of this level in the place of its arrays."""
         return Applied(same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0], tuple(lifted), state)
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
@@ -190,12 +176,15 @@ def highest(values: Sequence[Any]) -> Any:
     """The argument of the highest level, None if none is a layer."""
     top, reach = None, 0
     for x in values:
-        if isinstance(x, Layer):
-            if isinstance(x, Tensor):
-                x._check()
+        if isinstance(x, Tensor):
+            x._check()
+            level = x._elem.level
+        elif isinstance(x, Layer):
             level = x._level
-            if level > reach:
-                top, reach = x, level
+        else:
+            continue
+        if level > reach:
+            top, reach = x, level
     return top
 
 

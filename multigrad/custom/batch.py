@@ -18,11 +18,11 @@ from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from .context import FunctionCtx, no_setup, no_vmap
-from .definition import Definition, new_ctx_class
+from .definition import Applied, Definition, new_ctx_class
 from .kept import lowered, rebuilt, replaced, value_in
 
 if TYPE_CHECKING:
-    from .applying import Application, Applied
+    from .applying import Application
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
     if rule.generate_vmap_rule:
         raise BatchingError(f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
                             "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity.")
-    return application.raised(_by_method(rule, values, application.names, run, top._array.shape[0]), None, None)
+    return Applied(_by_method(rule, values, application.names, run, top._array.shape[0]), (), None)
 
 
 # The user's vmap

@@ -1,9 +1,9 @@
-"""What is applied besides the user's classes."""
+"""What is applied besides the user's classes, and what an application comes to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .context import PUBLIC, no_setup, no_vmap
 from .node import BackwardCFunction
@@ -33,3 +33,16 @@ class Definition:
 def new_ctx_class(name: str, **attributes: Any) -> type[BackwardCFunction]:
     """The class of ctx, and so of the nodes, of an operation of this name."""
     return type(f"{name}Backward", (BackwardCFunction,), {"__module__": PUBLIC, **attributes})
+
+
+class Applied(NamedTuple):
+    """What an application comes to at one level.
+
+    output    what it returns
+    returned  the objects that forward returned
+    state     what forward left on its ctx; None if the user's vmap ran in its place, and at the outermost level
+    """
+
+    output: Any
+    returned: tuple[Any, ...]
+    state: dict[str, Any] | None

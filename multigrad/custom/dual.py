@@ -12,11 +12,12 @@ from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
 from .context import FunctionCtx, no_setup
+from .definition import Applied
 from .kept import computed_in, lowered, movers, refusing, replaced
 from .node import given_back
 
 if TYPE_CHECKING:
-    from .applying import Application, Applied
+    from .applying import Application
 
 
 class ForwardCtx(FunctionCtx):

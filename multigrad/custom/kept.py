@@ -191,15 +191,15 @@ class Mover(NamedTuple):
 
 def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
     """The levels below this one that differentiate with respect to some of these arguments, innermost first."""
-    found: dict[int, Mover] = {}
+    by_level: dict[int, Mover] = {}
     for x in inputs:
         while isinstance(x, Layer):
             if x._level < below and x._moves():
-                at = found.setdefault(x._level, Mover(x._level, type(x), getattr(x, "_run", None), []))
+                at = by_level.setdefault(x._level, Mover(x._level, type(x), getattr(x, "_run", None), []))
                 if isinstance(x, Tensor):
                     at.nodes.append(x._node)  # type: ignore[arg-type]
             x = x._array
-    return [found[level] for level in sorted(found)]
+    return [by_level[level] for level in sorted(by_level)]
 
 
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
@@ -294,9 +294,9 @@ def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
         return value  # whose class may not be one to make anew
     if isinstance(value, tuple):
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    found = copy(value)
+    copied = copy(value)
     if isinstance(value, dict):
-        found.update(zip(value, parts, strict=True))
+        copied.update(zip(value, parts, strict=True))
     else:
-        found[:] = parts
-    return found
+        copied[:] = parts
+    return copied

@@ -22,7 +22,7 @@ from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, mixed
 from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from ..engine.inplace import written
-from ..engine.level import Guest, Layer, Run, Switch
+from ..engine.level import Guest, Layer, Run, Switch, innermost
 from ..engine.pullback import Pullback, conform_gradient
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
@@ -82,23 +82,25 @@ class BackwardCFunction(FunctionCtx):
         arguments: list[tuple[tuple[int, ...], Element] | None] = []
         for x in flat:
             node = None
-            if isinstance(x, Layer):
-                elem = x._elem
-                if elem.level == self._level and isinstance(x, Tensor):
+            if isinstance(x, Tensor):
+                elem, shape = x._elem, x._array.shape
+                if elem.level == self._level:
                     x._check()
                     node = x._node
                     if node is not None and node.hidden:
                         node = None
                 elem = elem.base
+            elif isinstance(x, Layer):
+                elem, shape = x._elem.base, x.shape  # type: ignore[attr-defined]
             else:
                 host = host_of(x)
                 if host is None:
                     needs.append(False)
                     arguments.append(None)
                     continue
-                elem = host.element(x.dtype)
+                elem, shape = host.element(x.dtype), x.shape
             needs.append(node is not None)
-            arguments.append((tuple(x.shape), elem))
+            arguments.append((tuple(shape), elem))
             if not records:
                 node = None
             elif node is not None:
@@ -146,7 +148,11 @@ class BackwardCFunction(FunctionCtx):
         dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
         self._seq = tick()
         results = [self._at_level(out, top) if is_array(out) else out for out in outs]
-        node = self._own_node(outs, results) if self._next else None
+        node = None
+        if self._next:
+            self._outs = [_like(t) if isinstance(t, Tensor) else None for t in results]
+            self._ref = None  # what was asked of the node in forward is in _extra
+            node = self._node()
         for i, (out, t) in enumerate(zip(outs, results, strict=True)):
             if not isinstance(t, Tensor):
                 continue
@@ -167,11 +173,6 @@ class BackwardCFunction(FunctionCtx):
             self.__dict__.pop(name, None)
         self._computed = None
         return (same_structure(output, results) if several else results[0]), outs
-
-    def _own_node(self, outs: Sequence[Any], results: Sequence[Any]) -> CustomNode:
-        self._outs = [(t._elem, tuple(t._array.shape), t.device) if isinstance(t, Tensor) else None for t in results]
-        self._ref = None  # what was asked of the node in forward is in _extra
-        return self._node()
 
     def _keep(self, node: CustomNode, flat: Sequence[Any], outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None) -> None:
         """Keep what forward has saved, and tell of the node those who observe."""
@@ -226,7 +227,7 @@ class BackwardCFunction(FunctionCtx):
     # What was saved
 
     def _save(self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None) -> None:
-        made = {id(out): i for i, out in enumerate(outs) if is_array(out) and id(out) not in inputs}
+        made = {id(out): i for i, out in enumerate(outs) if isinstance(results[i], Tensor) and id(out) not in inputs}
         message = "save_for_backward can only save variables, but argument {i} is of type {kind}"
         slots: list[Slot | None] = []
         for x in _arrays(self.to_save, message, none=True):
@@ -245,9 +246,9 @@ class BackwardCFunction(FunctionCtx):
         for name, value in self.__dict__.items():
             if name not in _PASSED_ON and isinstance(value, (Layer, *CONTAINERS)):
                 known = {id(x) for x in flat}
-                found = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
-                if found:
-                    self._attributes[name] = found
+                arrays = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
+                if arrays:
+                    self._attributes[name] = arrays
         if self._run is not None and (self._attributes or any(slot is not None and slot.computed for slot in self._slots or ())):
             self._movers = movers(flat, self._level)
 
@@ -288,12 +289,12 @@ class BackwardCFunction(FunctionCtx):
         """What save_for_backward kept, each with its history. Raises if it was modified in place since, or freed."""
         if self._slots is None:
             raise GradientError(self._gone)
-        found = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
+        saved = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
         if self._rule.clear_saved_tensors_on_access and self._slots:
             self._slots = None
             self._gone = ("saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either "
                           "access saved_tensors only once, or set clear_saved_tensors_on_access=False.")
-        return found
+        return saved
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
@@ -366,14 +367,14 @@ class BackwardCFunction(FunctionCtx):
         given = [self._given(i, x, like) for i, x in enumerate(g)]
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
         mode = mode_in_backward(self._run, self._level)
-        innermost = grad_mode.joined(mode)
-        called = self._called if innermost is grad_mode._variable() else partial(Guest("backward", innermost).call, self._called)
+        joined = grad_mode.joined(mode)
+        called = self._called if joined is grad_mode._variable() else partial(Guest("backward", joined).call, self._called)
         if p.create or (self._run is None and not grad_mode.recording()):
-            found = called(given)
+            output = called(given)
         else:
             with grad_mode.switched_off(mode):
-                found = called(given)
-        results = found if isinstance(found, tuple) else (found,)
+                output = called(given)
+        results = output if isinstance(output, tuple) else (output,)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
             results = results[:expected]
@@ -437,6 +438,11 @@ def _within(x: Any, level: int) -> Any:
 def _stays(x: Any, level: int) -> bool:
     """Whether a gradient is a batch, or a dual, of a transformation above this level, which no Tensor of the level can hold."""
     return isinstance(x, Layer) and not isinstance(x, Tensor) and x._level > level
+
+
+def _like(t: Tensor) -> tuple[Element, tuple[int, ...], Any]:
+    elem, x = t._elem, t._array
+    return elem, tuple(x.shape), elem.host.device(elem.host.xp, innermost(x) if elem.layered else x)
 
 
 def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:

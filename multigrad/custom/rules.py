@@ -85,15 +85,15 @@ class RuleDefinition(Definition):
 
     def primals(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments that the rule differentiates, of their leaves as an operation gets them."""
-        found: tuple[Any, ...] = tree.built(self.structure, arrays)
-        return found
+        arguments: tuple[Any, ...] = tree.built(self.structure, arrays)
+        return arguments
 
     def args(self, leaves: Sequence[Any]) -> list[Any]:
         """All arguments."""
-        found = list(self.arguments)
+        args = list(self.arguments)
         for i, x in zip(self.places, self.primals(leaves), strict=True):
-            found[i] = x
-        return found
+            args[i] = x
+        return args
 
     def filled(self, arrays: Sequence[Any]) -> list[Any]:
         """The leaves of the arguments, of those that are arrays."""
@@ -134,15 +134,15 @@ class RuleDefinition(Definition):
         """A derivative that a rule returned, of the dtype of what it belongs to. Raises if its shape is another one."""
         if not is_array(g):
             raise TypeError(f"{self.rule.name}: {what} {i} is of type {type(g).__name__}, expected an array of shape {shape} or None")
-        found = element_of(g)
-        if found.host is not elem.host:
-            raise TypeError(f"{self.rule.name}: {what} {i} is an array of {found.host.name!r}, expected one of {elem.host.name!r}")
+        given = element_of(g)
+        if given.host is not elem.host:
+            raise TypeError(f"{self.rule.name}: {what} {i} is an array of {given.host.name!r}, expected one of {elem.host.name!r}")
         if tuple(g.shape) != shape:
             raise ValueError(f"{self.rule.name}: {what} {i} is of shape {tuple(g.shape)}, expected {shape}")
-        if found is elem:
+        if given is elem:
             return g
-        if found.complex and not elem.complex:
-            raise TypeError(f"{self.rule.name}: {what} {i} is of dtype {found.dtype}, expected the real dtype {elem.dtype}. Return its real part.")
+        if given.complex and not elem.complex:
+            raise TypeError(f"{self.rule.name}: {what} {i} is of dtype {given.dtype}, expected the real dtype {elem.dtype}. Return its real part.")
         return (elem.host.bound if isinstance(g, Layer) else elem.host.xp).astype(g, elem.dtype)
 
 
@@ -320,8 +320,8 @@ def _moves(layer: Layer) -> bool:
 def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
     """`values` with the arguments themselves in the place of the constants that the function was given; no Tensor twice."""
     known = {id(a): b for a, b in zip(inputs, leaves, strict=True) if is_array(a)}
-    found: list[Any] = []
+    distinct: list[Any] = []
     for x in values:
         x = known.get(id(x), x)
-        found.append(x.detach() if isinstance(x, Layer) and any(x is y for y in found) else x)  # type: ignore[attr-defined]
-    return found
+        distinct.append(x.detach() if isinstance(x, Layer) and any(x is y for y in distinct) else x)  # type: ignore[attr-defined]
+    return distinct
