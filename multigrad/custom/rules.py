@@ -21,7 +21,7 @@ from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from ..layers.transforming import derivative, jvp, vjp, zeros_like
+from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
 from .definition import Definition
 
 Function = Callable[..., Any]
@@ -181,7 +181,7 @@ class VjpDefinition(RuleDefinition):
         wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
         if asked and wanted:
             args = self.filled(saved)
-            _, pullback = vjp(self._residuals(args, wanted, asked), [args[i] for i in wanted], Run("vjp"))
+            _, pullback = _vjp(self._residuals(args, wanted, asked), [args[i] for i in wanted])
             for i, g in zip(wanted, _fresh(pullback([grads[n + k] for k in asked])), strict=True):
                 results[i] = g if results[i] is None else results[i] + g
         return tuple(results)
@@ -200,14 +200,15 @@ class VjpDefinition(RuleDefinition):
             return [pulled[i] for i in used]
 
         if self.smooth:
-            _, pushforward = vjp(transposed, [zeros[i] for i in self.smooth], Run("vjp"))
+            _, pushforward = _vjp(transposed, [zeros[i] for i in self.smooth])
             for i, t in zip(self.smooth, _fresh(pushforward([tangents[i] for i in used])), strict=True):
                 moved[i] = t
         if not self.computed or ctx._level == self.top:  # nothing sees them
             return (*moved, *(None for _ in self.computed))
         args = self.filled(saved)
         function = self._residuals(args, moving, range(len(self.computed)))
-        outs, pushed = jvp(function, [args[i] for i in moving], [tangents[i] for i in moving], Run("jvp"))
+        run = Run("jvp")
+        outs, pushed = jvp(lambda values: within(function(values), run), [args[i] for i in moving], [tangents[i] for i in moving], run)
         return (*moved, *_fresh([zeros_like(x) if t is None else t for x, t in zip(reversed(outs), reversed(pushed), strict=True)]))
 
     def _run_fwd(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
@@ -260,7 +261,7 @@ class JvpDefinition(RuleDefinition):
             used[:] = [i for i in self.smooth if moved[i] is not None]
             return [moved[i] for i in used]
 
-        _, pullback = vjp(transposed, [zeros_like(args[i]) for i in wanted], Run("vjp"))
+        _, pullback = _vjp(transposed, [zeros_like(args[i]) for i in wanted])
         results = dict(zip(wanted, _fresh(pullback([grads[i] for i in used])), strict=True))
         return tuple(results.get(i) for i in range(len(args)))
 
@@ -282,6 +283,11 @@ class JvpDefinition(RuleDefinition):
             if i in self.smooth and moved[i] is not None:
                 checked[i] = self.conformed(i, moved[i], tuple(z.shape), element_of(z), "the tangent that the jvp returned for leaf")
         return checked
+
+
+def _vjp(function: Listed, values: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+    run = Run("vjp")
+    return vjp(lambda inputs: within(function(inputs), run), values, run)
 
 
 def _fresh(last_first: list[Any]) -> list[Any]:

@@ -58,14 +58,13 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     def listed(duals: list[Any]) -> list[Any]:
         nonlocal output, aux
         given = iter(duals)
-        inputs = [tree.replaced(lambda _: next(given), a) if i in chosen else a for i, a in enumerate(args)]
+        inputs = [tree.filled(a, given) if i in chosen else a for i, a in enumerate(args)]
         output, aux = _call(function, inputs, kwargs, has_aux, name, run)
         return list(tree.leaves(output))
 
-    values = [x for i in sorted(set(chosen)) for x in tree.leaves(args[i])]
+    values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
     outs, moved = transforming.jvp(listed, values, tangents, run)
-    primals = iter(outs)
-    return tree.replaced(lambda _: returned(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
+    return tree.filled(output, iter([returned(x, raw) for x in outs])), outs, moved, _outside(aux, run, raw)
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:

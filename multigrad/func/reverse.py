@@ -37,16 +37,15 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     check_function(function, "vjp")
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)  # whatever becomes of containers, here and in the function
     raw = not tree.has_layer(primals)
-    flat, structure = tree.flattened(primals)
     run = Run("vjp")
     output = aux = None
 
     def listed(inputs: list[Any]) -> list[Any]:
         nonlocal output, aux
-        output, aux = _call(function, tree.built(structure, inputs), {}, has_aux, "vjp", run)
+        output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, "vjp", run)
         return list(tree.leaves(output))
 
-    _, pulled = transforming.vjp(listed, flat, run)
+    _, pulled = transforming.vjp(listed, list(tree.leaves(primals)), run)
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:

@@ -29,7 +29,7 @@ def vjp(function: Listed, values: Sequence[Any], run: Run) -> tuple[list[Any], C
     on them is asked for its cotangent.
     """
     inputs = [input_of(x, run, run.name) for x in values]
-    outs = _within(run.call(function, list(inputs)), run)
+    outs = list(run.call(function, inputs))
 
     def pullback(cotangents: Sequence[Any]) -> list[Any]:
         seeds = [check_gradient(t, g, i) if depends_on(t, run) else None for i, (t, g) in enumerate(zip(outs, cotangents, strict=True))]
@@ -52,11 +52,11 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
             duals.append(Dual._make(x, None if t is None else check_tangent(x, t, level, name), run, level))
         outs: list[Any] = []
         moved: list[Any] = []
-        for x in _within(function(duals), run):
+        for x in function(duals):
             if not is_array(x):
                 raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
                                 f"{type(x).__name__}")
-            own = isinstance(x, Dual) and x._run is run
+            own = isinstance(x, Dual) and x._elem.run is run
             outs.append(x.array if own else x)
             moved.append(x._tangent if own else None)
             if isinstance(moved[-1], Layer):
@@ -66,8 +66,8 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
     return run.call(called)
 
 
-def _within(outs: Sequence[Any], run: Run) -> list[Any]:
-    """What a function returned, as the transformation differentiates it."""
+def within(outs: Sequence[Any], run: Run) -> list[Any]:
+    """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp` take it."""
     for x in outs:
         if isinstance(x, Layer):
             x._check()
