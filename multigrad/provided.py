@@ -5,7 +5,7 @@ The module below declares each with `wanted`, and calls it as one of its own. Th
     @wanted                                     # gradients.py
     def in_batches(...): ...
 
-    provide(gradients, in_batches=in_batches)   # layers/batched_pass.py
+    provide(gradients, in_batches=in_batches)   # layers/batched.py
 
 A call costs what any call costs.
 """

@@ -33,15 +33,16 @@ ALLOWED = {
     "ops": BASE,
     "backends": BASE,
     "engine": BASE | {"observe", "backends"},
-    "layers": CORE,
-    "custom": CORE | {"layers"},
+    "tree": CORE,
+    "layers": CORE | {"tree"},
+    "custom": CORE | {"tree", "layers"},
     "inspection": CORE,
     "methods": CORE,
     "namespace": CORE | {"ops", "inspection", "methods"},
-    "func": CORE | {"layers", "custom", "namespace"},
-    "autograd": CORE | {"layers", "custom", "namespace", "func", "tools"},
-    "tools": CORE | {"layers", "custom", "namespace", "func", "autograd"},
-    "extend": CORE | {"layers", "custom", "namespace", "func"},
+    "func": CORE | {"tree", "layers", "custom", "namespace"},
+    "autograd": CORE | {"tree", "layers", "custom", "namespace", "func", "tools"},
+    "tools": CORE | {"tree", "layers", "custom", "namespace", "func", "autograd"},
+    "extend": CORE | {"tree", "layers", "custom", "namespace", "func"},
     "__init__": CORE | {"methods", "namespace", "autograd", "func", "extend"},
     "script": {"observe", "tools"},
     "cli": CORE | {"namespace", "autograd", "func", "script", "tools", ""},
@@ -159,9 +160,7 @@ def test_importing_multigrad_imports_no_tool():
 
 # What a module does to another one
 
-PATCHES = {
-    ("engine.inplace", "engine.accumulation", "_add_to_view"): "wanted, provide()",
-}
+PATCHES: dict[tuple[str, str, str], str] = {}
 """The names of modules and classes that another module assigns: (who, module, name)."""
 
 
@@ -212,15 +211,10 @@ def test_a_function_that_is_not_there_yet_says_so():
 # Module-level state
 
 FOREIGN = {
-    ("engine.accumulation", "engine.graph", "last_write"): "the clock of writes",
     ("engine.backward", "observe", "gate"): "a pass sets the gate, and restores it by one call of C",
-    ("engine.computed", "engine.level", "state"): "joins what is noted and restored",
     ("engine.grad_mode", "observe", "gate"): "a grad mode is a part of the gate",
-    ("engine.inplace", "engine.graph", "last_write"): "the clock of writes",
     ("engine.level", "observe", "gate"): "a grad mode is a part of the gate",
     ("engine.saved", "observe", "gate"): "hooks run with the gate quiet",
-    ("layers.applying", "engine.computed", "following"): "what a forward computes",
-    ("layers.immutable", "engine.graph", "last_write"): "the clock of writes",
 }
 """The state of a module that another one changes: (who, module, name)."""
 

@@ -13,12 +13,13 @@ from contextvars import Token
 from typing import Any, TypeVar
 
 from .. import observe
-from ..observe import OFF
+from ..observe import NONE, OFF, made
 from . import level
 from .each_call import each_call
 from .level import Switch, running
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 BASE = level.BASE
 """The grad mode of the base level."""
@@ -80,6 +81,16 @@ def is_grad_enabled() -> bool:
 def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
     """The state of the gate after `variable.turn(mode)`."""
     return variable.changed(gate, mode) if mode or variable.within(gate) else gate
+
+
+def recorded(function: Callable[..., T], *args: Any) -> T:
+    """Call a function with all grad modes on. Inside the forward of a Function they stay as they are: it is noted what is computed."""
+    gate = _gate()
+    token = _set(gate if gate is True or gate.base is None else made(True, NONE, gate.watch))
+    try:
+        return function(*args)
+    finally:
+        observe.gate.reset(token)
 
 
 def quiet(gate: Any) -> Any:

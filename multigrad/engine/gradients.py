@@ -299,7 +299,7 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
 
 @wanted
 def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run a pass on the examples of gradients. The targets of the pass have batches then. (layers/batched_pass.py)"""
+    """Run a pass on the examples of gradients. The targets of the pass have batches then. (layers/batched.py)"""
     raise NotImplementedError
 
 
