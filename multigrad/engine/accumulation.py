@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
 from ..provided import wanted
-from .graph import AccumulateGrad, Node, note_write
+from .graph import AccumulateGrad, Node
+from .layout import note_write
 from .level import Layer, innermost
 from .tensor import Tensor, _new, element_of, wrap_at
 

@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 tick = count(1).__next__
 """The clock: numbers nodes and in-place writes, growing."""
 
-last_write = [0]
-"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it saved has changed."""
-
-
-def note_write(cell: list[int]) -> None:
-    """Note that the memory of this version cell was written now."""
-    now = last_write[0] = tick()
-    cell.append(now)
-
 
 class Node:
     """One recorded operation; `grad_fn` of its result.

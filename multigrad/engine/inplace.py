@@ -20,8 +20,8 @@ from . import accumulation
 from .computed import following, mark
 from .dispatch import accepts, apply_tensor, general, is_basic_key, mode_at
 from .element import SCALARS
-from .graph import Node, flat_cells, note_write, tick
-from .layout import Location, climb
+from .graph import Node, flat_cells, tick
+from .layout import Location, climb, note_write
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, wrap_at
 from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written

@@ -21,8 +21,8 @@ from .accumulation import keepable
 from .computed import mark
 from .dispatch import accepts, general, is_basic_key, recording_at, run_raw
 from .element import Element
-from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra, note_write
-from .layout import Location, Part, ViewSpec
+from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
+from .layout import Location, Part, ViewSpec, note_write
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, stopped
 
