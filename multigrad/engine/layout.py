@@ -190,14 +190,14 @@ def _shorten(line: list[Any], i: int, clear: bool) -> int:
 def _merges(x: Any, other: Any) -> bool:
     """Whether how a view was made of its base can become part of one step, with that of `other`. One of broadcast_to shows elements twice."""
     _, op, _, output, recorded = x._view
-    return bool(op is not None and output is None and recorded is other._view[4] and _moves(op) and type(x._node) in (type(None), Node)
-                and not _enlarges(x))
+    return (op is not None and output is None and recorded is other._view[4] and _moves(op) and type(x._node) in (type(None), Node)
+            and not _enlarges(x))
 
 
 def _enlarges(x: Any) -> bool:
     """Whether a view is larger than its base, as one of broadcast_to."""
     base, op = x._view[:2]
-    return op.name != "getitem" and prod(x.shape) > prod(base.shape)
+    return bool(op.name != "getitem" and prod(x.shape) > prod(base.shape))
 
 
 def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
