@@ -123,7 +123,7 @@ class Location:
                 steps += reversed(arguments[0])
             else:
                 steps.append((op.name, arguments, None if op.outputs == () else output))
-                self.wide = self.wide or _enlarges(x)
+                self.wide = self.wide or (op.name != "getitem" and _enlarges(x))
         self.part = tuple(reversed(steps))
         if self.owner is None:
             self.owner, self.own = root, self.part
@@ -191,13 +191,12 @@ def _merges(x: Any, other: Any) -> bool:
     """Whether how a view was made of its base can become part of one step, with that of `other`. One of broadcast_to shows elements twice."""
     _, op, _, output, recorded = x._view
     return (op is not None and output is None and recorded is other._view[4] and _moves(op) and type(x._node) in (type(None), Node)
-            and not _enlarges(x))
+            and (op.name == "getitem" or not _enlarges(x)))
 
 
 def _enlarges(x: Any) -> bool:
     """Whether a view is larger than its base, as one of broadcast_to."""
-    base, op = x._view[:2]
-    return bool(op.name != "getitem" and prod(x.shape) > prod(base.shape))
+    return bool(prod(x.shape) > prod(x._view[0].shape))
 
 
 def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
