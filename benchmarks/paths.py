@@ -10,8 +10,11 @@ The rows of single operations time the operation alone: forward, recorded, its r
 from __future__ import annotations
 
 import importlib
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,7 @@ import multigrad as mg
 from multigrad import func
 
 TORCH, HIPS, TAPE, NUMPY = "torch", "HIPS autograd", "tape", "numpy"
-TENSORS, BOUND = "Tensor * Tensor", "xp.f"
+TENSORS, BOUND, ALONE = "Tensor * Tensor", "xp.f", "another thread, unobserved"
 SIZE, TURNS, CALLS = 4, 100, 400
 OPERATIONS = 4 * TURNS
 
@@ -52,6 +55,7 @@ def path_cases(peers: Peers) -> Iterator[Case]:
     yield from conversions(peers)
     yield from gathers(peers)
     yield from module_functions()
+    yield from observed()
 
 
 # -- the program, and its inputs
@@ -289,3 +293,42 @@ def module_functions() -> Iterator[Case]:
     for call in ("sum(x)", "exp(x)", "multiply(x, y)"):
         runs = {OURS: repeated(f"xp.{call}", xp=mg, x=x, y=y), BOUND: repeated(f"xp.{call}", xp=namespace(), x=x, y=y)}
         yield _single(f"mg.{call}", runs, [Aim(BOUND, 1.1)])
+
+
+def observed() -> Iterator[Case]:
+    """A recorded operation where observers are told of it, and in another thread meanwhile."""
+    warnings.filterwarnings("ignore", message="Anomaly Detection has been enabled")
+    x, y, _ = leaves()
+    run = repeated("x * y", x=x, y=y)
+    anomaly = partial(mg.autograd.set_detect_anomaly, True)
+    named: list[tuple[str, Callable[[], Any], Aim]] = [
+        ("graph.label", partial(mg.autograd.graph.label, "part"), Aim(TENSORS, 1.6)),
+        ("anomaly mode", anomaly, Aim(TENSORS, 10.0)),
+        ("profiler", mg.autograd.profiler.profile, Aim(TENSORS, 1.0, 2e-6)),
+        ("detect_breaks", mg.autograd.detect_breaks, Aim(TENSORS, 6.0)),
+    ]
+    for label, context, aim in named:
+        yield _single(f"in {label}", {OURS: within(context, run), TENSORS: run}, [aim])
+    for label, context, _ in named:
+        yield _single(f"{label}, another thread", {OURS: within(context, elsewhere(run)), ALONE: elsewhere(run)}, [Aim(ALONE, 1.1)])
+
+
+def within(context: Callable[[], Any], run: Run) -> Run:
+    def inside() -> list[Any]:
+        with context():
+            return run()
+
+    return inside
+
+
+def elsewhere(run: Run) -> Run:
+    """The same in a thread of its own, with a context of its own."""
+
+    def started() -> list[Any]:
+        results: list[Any] = []
+        thread = threading.Thread(target=lambda: results.extend(run()))
+        thread.start()
+        thread.join()
+        return results
+
+    return started

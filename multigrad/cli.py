@@ -224,8 +224,10 @@ def _breaks(options: argparse.Namespace) -> int:
 
     watch = detect_breaks()
     report = watch.__enter__()
+    leave_threads = script.watch_threads()
 
     def finish(status: int) -> int:
+        leave_threads()
         watch.__exit__(None, None, None)
         sys.stdout.flush()
         print(report)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from types import FrameType
+
+PACKAGE = str(Path(__file__).parent) + os.sep
+"""How the names of multigrad's own files begin."""
+
 
 class MultigradError(Exception):
     """Base of every exception that multigrad raises on purpose."""
@@ -37,3 +45,12 @@ class BatchingError(MultigradError, RuntimeError):
 
 class LeakError(GradientError):
     """An array of a finished transformation was used after it."""
+
+
+def program() -> int:
+    """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`: observers may stand between."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

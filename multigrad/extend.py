@@ -1,4 +1,4 @@
-"""What extensions of multigrad are written with: layers, transformations and plugins of one's own. Public, and versioned by `API`.
+"""What extensions of multigrad are written with: layers, transformations, observers and plugins of one's own. Public, and versioned by `API`.
 
 A **layer** is an array object that stands for another array, its value, which is a raw array or a layer of a lower level. Every operation on it is
 carried out by its class, one layer further in. Derive from `Layer`, declare in `__slots__` what it has besides the value, and write `apply`.
@@ -42,10 +42,11 @@ from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie
 from .namespace import load
+from .observe import EVENTS, Observer
 from .registry import Op
 
-__all__ = ["API", "KERNELS", "Layer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array", "jvp", "level_of", "load_plugins",
-           "raw_namespace", "samples", "vjp"]
+__all__ = ["API", "EVENTS", "KERNELS", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array", "jvp", "level_of",
+           "load_plugins", "raw_namespace", "samples", "vjp"]
 
 API = plugins.API
 """The version of what plugins and extensions are written against. It grows when something is added that an extension may need.
@@ -84,7 +85,8 @@ class Transform(Run):
     level     the level of its layers
     finished  whether it is over: its layers raise LeakError from then on
 
-    All layers of a Transform are of one class. Make one per call of the transformed function.
+    All layers of a Transform are of one class. Make one per call of the transformed function. Attributes that are not described here are the
+    engine's.
     """
 
     __slots__ = ("_kind",)

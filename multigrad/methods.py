@@ -11,17 +11,15 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from .engine import convert, copying, dispatch, element, fast, inplace, level, profiling, views
-from .engine.dispatch import BOUNDS, general, is_fixed
+from .engine import convert, copying, dispatch, element, fast, inplace, views
+from .engine.dispatch import BOUNDS, is_fixed
 from .engine.element import Host
 from .engine.fast import function_of
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
+from .observe import gate
 from .registry import OPS, Op, keeping
-
-profiling.seam(globals(), "general", profiling.general_seam)
-
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 _installed: set[str] = set()
@@ -82,7 +80,7 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
     function = function_of(op)
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
-        result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others, named=options.values())
+        result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others, named=options)
         if result is NotImplemented:
             raise TypeError(f"{name}: expected arrays or Python scalars, got {', '.join(type(x).__name__ for x in others)}")
         return result
@@ -112,8 +110,8 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (gate := level.mode.get()) is not True \
-                and gate.base is False and self._elem.run is None:
+        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
+                and mode.base is False and not mode.watch.observers and self._elem.run is None:
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done
@@ -239,7 +237,7 @@ def _copy(self: Tensor, other: Any) -> Tensor:
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """This Tensor on another device; differentiable."""
-    moved: Tensor = general(OPS["to_device"], (self, device, stream))
+    moved: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
     return moved
 
 

@@ -9,16 +9,17 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from . import inspection, methods, registry
+from . import inspection, methods, observe, registry
 from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
-from .engine import convert, dispatch, element, fast, plans, profiling, rules
+from .engine import convert, dispatch, element, fast, plans, rules
 from .engine.element import Host
 from .engine.fast import function_of
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
+from .observe import gate
 from .registry import OPS, Op, keeping
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
@@ -150,6 +151,8 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
     most = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds.values())
     by_name = {name for name, kind in kinds.items() if kind is not inspect.Parameter.POSITIONAL_ONLY}
 
+    order = tuple(op.roles)
+
     def function(*args: Any, **kwargs: Any) -> Any:
         if len(args) > most or not by_name.issuperset(kwargs):
             try:
@@ -160,13 +163,17 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
         if "dtype" in kwargs:
             kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
         args = tuple(_unwrapped(a) for a in args)
-        result = raw(*args, **{k: _unwrapped(v) for k, v in kwargs.items()})
+        kwargs = {k: _unwrapped(v) for k, v in kwargs.items()}
+        mode = gate.get()
+        if mode is True or not mode.operations:
+            result = raw(*args, **kwargs)
+        else:
+            result = observe.operation(mode, op, order, raw, args, kwargs)
         if not dispatch.is_array(result):
             return result
         t = wrap_new(result)
         return t.requires_grad_() if requires_grad else t
 
-    profiling.note_creation(function, op)
     return _named(function, op, signature)
 
 

@@ -10,12 +10,14 @@ import atexit
 import io
 import os
 import sys
+import threading
 import types
 import zipfile
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
+from . import observe
 from .tools.graphs import noting
 
 
@@ -45,6 +47,24 @@ def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leavi
         return finish(ended[0])
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"], noting.here = before
+
+
+def watch_threads() -> Callable[[], None]:
+    """Have the observers of this context told of all threads that begin from now on, until the function is called that this returns.
+
+    Threads have contexts of their own, in which no observer is in force. A command owns the process, so it may enter its observers there too.
+    """
+    observers = observe.watching(observe.gate.get())
+    before = threading.getprofile()
+
+    def begin(*_: object) -> None:
+        """Runs at the first event of a thread, and gives way to what was to look at threads before."""
+        sys.setprofile(before)
+        for observer in observers:
+            observe.enter(observer)
+
+    threading.setprofile(begin)
+    return lambda: threading.setprofile(before)
 
 
 def _last(finish: Callable[[int], int], ended: list[int], process: int) -> None:

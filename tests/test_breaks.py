@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import contextvars
 import copy
+import functools
+import gc
 import inspect
 import math
 import os
@@ -13,6 +17,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +25,10 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad import func
-from multigrad.autograd import Function, detect_breaks, function
+from multigrad import func, observe
+from multigrad.autograd import Function, detect_breaks
 from multigrad.autograd.profiler import profile
-from multigrad.engine import dispatch, gradients, inplace, plans, profiling
-from multigrad.engine.custom import BackwardCFunction
-from multigrad.engine.leaving import Leaving
-from multigrad.engine.tensor import Tensor
-from multigrad.func import custom, reverse
-from multigrad.layers.batched import Batched
-from multigrad.layers.dual import Dual
+from multigrad.observe import gate
 from multigrad.tools.breaks.detect import WHY
 
 HERE = str(Path(__file__))
@@ -237,6 +236,7 @@ LOST = {
     "applied": (lambda xp, a: Constant.apply(a), "detached", "Constant.apply()"),
     "applied_in_no_grad": (lambda xp, a: mg.no_grad()(First.apply)(a, 0.0), "no_grad", "First.apply()"),
     "alias": (lambda xp, a: mg.no_grad()(xp.linalg.matmul)(a, a), "no_grad", "matmul"),
+    "copied": (lambda xp, a: mg.no_grad()(copy.deepcopy)(a * 1), "no_grad", "copy.deepcopy()"),
 }
 
 
@@ -574,22 +574,17 @@ def test_the_same_results_errors_and_warnings(xp: Any) -> None:
     assert program(xp) == plain
 
 
-def test_everything_is_put_back() -> None:
-    def state() -> list[Any]:
-        kinds = (Tensor, Leaving, Dual, Batched, BackwardCFunction, inplace, gradients, dispatch, reverse, function, custom)
-        return [{k: v for k, v in vars(kind).items() if not k.startswith("__abstract")} for kind in kinds]
-
+def test_nothing_is_observed_any_more() -> None:
     w = leaf(mg.namespace("numpy"))
-    w * w
-    before = [dict(s) for s in state()]
     with detect_breaks() as outer, detect_breaks() as inner:
         w.tolist()
+        assert gate.get() is not True
     with pytest.raises(ZeroDivisionError), detect_breaks():
         1 / 0
-    assert [dict(s) for s in state()] == before
+    assert gate.get() is True
     assert len(outer) == len(inner) == 1
     w.tolist()
-    assert outer.breaks[0].count == 1 and plans.open_()
+    assert outer.breaks[0].count == 1
 
 
 def update(w: Any) -> None:
@@ -628,28 +623,33 @@ def test_with_a_profiler(xp: Any, when: str) -> None:
 
 
 def test_tools_that_are_left_in_any_order() -> None:
-    def state() -> list[Any]:
-        return [space[name] for space, name, _, _ in profiling._seams] + [gradients.run_pass, reverse.run_pass, vars(Tensor)["requires_grad_"]]
-
-    w, before = leaf(mg.namespace("numpy")), state()
+    w = leaf(mg.namespace("numpy"))
     for first_in, first_out in [(0, 0), (0, 1), (1, 0), (1, 1)]:
         tools: list[Any] = [profile(), detect_breaks()]
         tools[first_in].__enter__()
         tools[1 - first_in].__enter__()
         tools[first_out].__exit__(None, None, None)
-        assert state() != before
+        assert gate.get() is not True
         with detect_breaks() as report:
             w.grad = None
             mg.sum(w * w).backward()
             update(w)
         assert not report.breaks and report.passes == 1
         tools[1 - first_out].__exit__(None, None, None)
-        assert state() == before and not profiling._exchanged
+        assert gate.get() is True
+
+
+def in_copies(*functions: Any) -> None:
+    """Run each on a thread of its own, in a copy of this context."""
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(f,)) for f in functions]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
 
 
 def test_tools_of_several_threads() -> None:
-    before = inplace.in_place, inplace.set_item, inplace.directly, gradients.run_pass
-    found: list[str] = []
+    after: list[Any] = []
 
     def work(kind: Any) -> None:
         for _ in range(20):
@@ -657,16 +657,13 @@ def test_tools_of_several_threads() -> None:
             with kind():
                 mg.sum(w * w).backward()
                 update(w)
+        after.append(gate.get() is before)
 
     with detect_breaks() as report:
-        threads = [threading.Thread(target=work, args=(kind,)) for kind in (profile, detect_breaks, profile, detect_breaks)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    found += [str(b) for b in report]
-    assert not found and report.passes == 80
-    assert (inplace.in_place, inplace.set_item, inplace.directly, gradients.run_pass) == before and not profiling._exchanged
+        before = gate.get()
+        in_copies(*(functools.partial(work, kind) for kind in (profile, detect_breaks, profile, detect_breaks)))
+    assert not report.breaks and report.passes == 80
+    assert len(after) == 4 and gate.get() is True
 
 
 def test_nested_reports_each_have_their_own() -> None:
@@ -691,7 +688,7 @@ def test_with_anomaly_mode_and_lines() -> None:
     assert [b.what for b in report] == ["floor", "floor"]
 
 
-def test_threads() -> None:
+def test_threads_in_copies_of_the_context() -> None:
     def work() -> None:
         w = leaf(mg.namespace("numpy"))
         for _ in range(50):
@@ -700,18 +697,92 @@ def test_threads() -> None:
             mg.sum(y).backward()
 
     with detect_breaks() as report:
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_copies(*[work] * 6)
     assert [(b.what, b.count) for b in report] == [(".tolist()", 300)]
     assert report.passes == 300 and not report.unreached_leaves
 
 
-def test_a_graph_is_not_kept_by_the_report() -> None:
-    import weakref
+def test_a_thread_of_a_context_of_its_own_is_not_observed() -> None:
+    states: list[Any] = []
 
+    def work() -> None:
+        states.append(gate.get())
+        w = leaf(mg.namespace("numpy"))
+        mg.sum(w * mg.floor(w)).item()
+
+    with detect_breaks() as report:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert not report.breaks and gate.get() is not True
+    assert states == [True]
+
+
+def test_tasks() -> None:
+    w = leaf(mg.namespace("numpy"))
+
+    async def read() -> None:
+        await asyncio.sleep(0)
+        w.tolist()
+
+    async def look() -> Any:
+        with detect_breaks() as report:
+            await asyncio.gather(read(), read())
+        return report
+
+    async def both() -> Any:
+        looking = asyncio.create_task(look())
+        await asyncio.gather(looking, read())
+        return looking.result()
+
+    report = asyncio.run(both())
+    assert [(b.what, b.count) for b in report] == [(".tolist()", 2)]
+
+
+def test_a_report_that_was_left_notes_nothing_any_more() -> None:
+    w = leaf(mg.namespace("numpy"))
+
+    def steps() -> Any:
+        with detect_breaks() as report:
+            yield report
+            w.tolist()
+
+    def lose() -> None:
+        mg.floor(w), w.detach(), First.apply(w, w), leaf(mg.namespace("numpy"))
+        with mg.no_grad():
+            mg.zeros_like(w)[...] = w
+        mg.sum(w * w).backward()
+
+    contexts, generator = [contextvars.copy_context() for _ in range(2)], steps()
+    report = contexts[0].run(next, generator)
+    contexts[0].run(w.tolist)
+    within = contexts[0].copy()
+    with pytest.raises(StopIteration):
+        contexts[1].run(next, generator)
+    within.run(lose)
+    contexts[0].run(lose)
+    assert [(b.what, b.count) for b in report] == [(".tolist()", 1)] and not report.passes and not report.unreached_leaves
+
+
+def test_an_interrupted_write_does_not_end_what_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = leaf(mg.namespace("numpy"))
+    around = observe.around
+
+    def interrupted(told: Any, call: Any, *rest: Any) -> Any:
+        if call.kind is not observe.WRITE:
+            return around(told, call, *rest)
+        told[0].begin(call)
+        raise KeyboardInterrupt
+
+    with detect_breaks() as report:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(observe, "around", interrupted)
+            mg.zeros_like(w)[...] = w
+        mg.floor(w)
+    assert [b.what for b in report] == ["floor"]
+
+
+def test_a_graph_is_not_kept_by_the_report() -> None:
     w = leaf(mg.namespace("numpy"))
     with detect_breaks() as report:
         y = mg.sin(w)
@@ -721,6 +792,50 @@ def test_a_graph_is_not_kept_by_the_report() -> None:
         del y, mask
         assert [ref() for ref in gone] == [None, None]
     assert len(report) == 2
+
+
+def test_an_error_keeps_nothing() -> None:
+    class Bad(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            kept.append(weakref.ref(ctx))
+            raise ValueError
+
+    kept: list[Any] = []
+
+    def fail() -> None:
+        w = leaf(mg.namespace("numpy"))
+        kept.append(weakref.ref(w))
+        for wrong in (Bad.apply, lambda x: mg.reshape(mg.sin(x), (3,)), lambda x: (x * 1).numpy()):
+            with contextlib.suppress(Exception):
+                wrong(w)
+
+    gc.disable()
+    try:
+        with detect_breaks():
+            fail()
+            assert [ref() for ref in kept] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_report_that_was_left_in_a_pass() -> None:
+    w = leaf(mg.namespace("numpy"))
+    watch = detect_breaks()
+    report = watch.__enter__()
+    y = mg.sin(First.apply(w, w))
+    y.register_hook(lambda g: watch.__exit__(None, None, None))
+    mg.sum(y).backward()
+    assert not report.passes and w.grad is not None
+
+
+def test_functions_with_rules_are_told_as_they_are_called() -> None:
+    f = func.custom_vjp(lambda x: mg.sin(x))
+    f.defvjp(lambda x: (mg.sin(x), x), lambda x, g: (g * mg.cos(x),))
+    w = leaf(mg.namespace("numpy"))
+    with detect_breaks() as report, mg.no_grad():
+        f(w), First.apply(w, w)
+    assert [b.what for b in report] == ["<lambda>()", "First.apply()"]
 
 
 def test_reports_of_kinds() -> None:

@@ -655,6 +655,80 @@ class TestCarryOut:
         assert extend.is_array(X) and extend.is_array(y) and not extend.is_array(1.0) and not extend.is_array([1.0])
 
 
+class Noting(extend.Observer):
+    """What is told of: the kinds and names of events, in order."""
+
+    def __init__(self, *events):
+        self.events = frozenset(events)
+        self.seen = []
+
+    def begin(self, call):
+        self.seen.append(call.name)
+        return len(self.seen)
+
+    def end(self, token, call):
+        self.seen.append((self.seen[token - 1], type(call.result).__name__))
+
+    def recorded(self, node, operands, result):
+        self.seen.append(node.name())
+
+
+class TestObservers:
+    def test_operations(self):
+        x = mg.asarray(X)
+        with Noting("operation") as noted:
+            mg.sum(mg.sin(x) * 2)
+        mg.cos(x)
+        assert noted.seen == [name for op in ("sin", "multiply", "sum") for name in (op, (op, "Tensor"))]
+
+    def test_each_kind_of_event(self):
+        def run(*events):
+            x = mg.asarray(X, requires_grad=True)
+            with Noting(*events) as noted:
+                y = mg.sin(x * 1.0)
+                y[0] = 2.0
+                y.sum().backward()
+                y.detach()
+            return [name for name in noted.seen if isinstance(name, str)]
+
+        assert run("node") == ["MultiplyBackward", "SinBackward", "CopySlices", "SumBackward"]
+        assert run("write") == ["setitem"]
+        assert run("step") == ["SumBackward", "CopySlices", "SinBackward", "MultiplyBackward", "AccumulateGrad"]
+        assert run("pass") == ["backward"]
+        assert run("conversion") == ["detach"]
+
+    def test_operations_on_layers_of_ones_own(self):
+        with Noting("operation") as noted:
+            logged(lambda x: mg.sum(x * W), X)
+        assert [name for name in noted.seen if isinstance(name, str)] == ["multiply", "sum"]
+
+    def test_in_any_order(self):
+        first, second = Noting("operation"), Noting("operation")
+        first.__enter__()
+        mg.sin(X)
+        second.__enter__()
+        mg.cos(X)
+        first.__exit__(None, None, None)
+        mg.tan(X)
+        second.__exit__(None, None, None)
+        mg.exp(X)
+        assert [[name for name in o.seen if isinstance(name, str)] for o in (first, second)] == [["sin", "cos"], ["cos", "tan"]]
+
+    def test_other_threads_are_not_observed(self):
+        with Noting("operation") as noted, ThreadPoolExecutor(1) as pool:
+            pool.submit(mg.sin, X).result()
+        assert noted.seen == []
+
+    def test_an_error_ends_what_it_began(self):
+        with Noting("operation") as noted, pytest.raises(TypeError):
+            mg.sum("text")
+        assert [kind for _, kind in noted.seen[1::2]] == ["TypeError"]
+
+    def test_events_that_there_are_not(self):
+        with pytest.raises(ValueError, match="Noting.events names ops, sums; the events are conversion, function, "), Noting("ops", "sums", "node"):
+            raise AssertionError
+
+
 PUBLIC = {"multigrad", "multigrad.extend", "multigrad.errors", "multigrad.func"}
 
 
@@ -675,7 +749,7 @@ def test_every_public_name_is_documented():
     assert extend.API == 1
     for name in extend.__all__:
         thing = getattr(extend, name)
-        assert name in ("API", "KERNELS") or thing.__doc__, name
+        assert name in ("API", "EVENTS", "KERNELS") or thing.__doc__, name
     for cls in (extend.Layer, extend.Transform):
         for name, thing in vars(cls).items():
             assert name.startswith("_") or not callable(thing) or thing.__doc__, name

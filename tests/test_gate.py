@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad import func
+from multigrad import func, observe
 from multigrad.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
-from multigrad.engine import dispatch, level, saved
+from multigrad.engine import dispatch, saved
 
 
 @pytest.fixture
@@ -40,18 +40,18 @@ def identity() -> saved_tensors_hooks:
 
 
 def test_the_default_is_true_and_comes_back(x):
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
     with mg.no_grad(), identity(), mg.enable_grad():
         program(x)
     func.grad(lambda t: program(func.checkpoint(mg.sin)(t)))(np.ones(3))
     with identity(), mg.no_grad():
         pass
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
     with identity():
-        assert level.mode.get() is not True
+        assert observe.gate.get() is not True
         with mg.no_grad():
             pass
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
 
 
 def test_hooks_and_checkpoints_take_the_hot_path(x, general):
@@ -75,7 +75,7 @@ def test_other_threads_and_contexts_are_not_observed(x, general):
     found: list[Any] = []
 
     def elsewhere() -> None:
-        found.append(level.mode.get())
+        found.append(observe.gate.get())
         program(x).backward()
 
     outside = contextvars.copy_context()
@@ -98,7 +98,7 @@ def test_tasks_are_observed_apart(x):
 
     async def plain() -> None:
         for _ in range(3):
-            assert level.mode.get() is True
+            assert observe.gate.get() is True
             mg.sin(x)
             await asyncio.sleep(0)
 
@@ -126,7 +126,7 @@ def test_any_order_of_leaving(x, order, on):
     else:
         assert y.requires_grad is on and packed == [] and not saved.any_in_force()
     second.__exit__(None, None, None)
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
 
 
 def test_hooks_that_a_transformation_left_entered(x):
@@ -141,7 +141,7 @@ def test_hooks_that_a_transformation_left_entered(x):
         func.grad(f)(np.ones(2))
         inner.__exit__(None, None, None)
         assert saved.any_in_force()
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
 
 
 def test_a_mode_that_is_left_in_another_context(x):
@@ -157,13 +157,13 @@ def test_a_mode_that_is_left_in_another_context(x):
         mode.__enter__()
         contextvars.Context().run(elsewhere)
     finally:
-        level.mode.set(True)
+        observe.gate.set(True)
 
 
 def test_hooks_that_are_disabled():
     with disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), identity():
         pass
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
     with identity(), pytest.raises(RuntimeError, match="not here"), disable_saved_tensors_hooks("not here"):
         pass
 
@@ -179,14 +179,16 @@ def test_a_grad_mode_that_a_checkpointed_function_sets_for_good(x):
         assert not mg.is_grad_enabled() and not saved.any_in_force()
     finally:
         mg.set_grad_enabled(True)
-    assert level.mode.get() is True
+    assert observe.gate.get() is True
 
 
 def test_observers_of_every_kind_of_node(x):
     """One is told of each node at each level, with the operands and the result."""
     told: list[Any] = []
 
-    class Watch(level.Observer):
+    class Watch(observe.Observer):
+        events = frozenset({observe.NODE})
+
         def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
             told.append((node.name(), operands, result))
 
@@ -200,8 +202,8 @@ def test_observers_of_every_kind_of_node(x):
             return g * 2.0
 
     with ExitStack() as stack:
-        level.mode.set(level.watched(level.mode.get(), (Watch(),)))
-        stack.callback(level.mode.set, True)
+        observe.enter(Watch())
+        stack.callback(observe.gate.set, True)
         y = x * 2.0
         z = 3.0 + y
         p = x[1:]

@@ -11,10 +11,10 @@ import warnings
 import numpy as np
 import pytest
 from conftest import values
+from general_path import general_path
 
 import multigrad as mg
 from multigrad import autograd, func, registry
-from multigrad.engine import plans
 from multigrad.engine.graph import Node
 from multigrad.errors import GradientError
 
@@ -361,11 +361,8 @@ def test_hot_path_agrees_with_general_path(dtype):
     for seed in range(60):
         run_program(seed, dtype)  # learns
     quick = [run_program(seed, dtype) for seed in range(60)]
-    plans.set_aside()
-    try:
+    with general_path():
         slow = [run_program(seed, dtype) for seed in range(60)]
-    finally:
-        plans.bring_back()
     for one, other in zip(quick, slow, strict=True):
         for a, b in zip(one, other, strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad import func
+from multigrad import func, observe
 from multigrad.autograd import functional
-from multigrad.engine import backward, convert, dispatch, grad_mode, instruments, level, plans, saved
+from multigrad.engine import backward, convert, grad_mode, level, saved
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread(),
@@ -37,15 +37,12 @@ def interrupts() -> Iterator[None]:
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
-    # An interrupt between the entry of a context manager and its block leaves what watches recording installed: slow, never wrong.
-    instruments._installed = ()
-    dispatch.record = instruments._record
-    plans.bring_back()
+    observe.gate.set(True)  # an interrupt between the entry of a context manager and its block leaves an observer in force
 
 
 def state() -> dict[str, Any]:
     """What the engine keeps of the code that is running, here and now."""
-    return {"gate": level.mode.get(), "transformation": level.running(), "pass": backward.current.get(), "dual levels": level.dual_levels.get(),
+    return {"gate": observe.gate.get(), "transformation": level.running(), "pass": backward.current.get(), "dual levels": level.dual_levels.get(),
             "hooks disabled": saved.disabled.get(), "backend": convert._default.get()}
 
 
@@ -80,7 +77,7 @@ def sent(program: Callable[[], Any], count: int, seed: int = 0) -> list[dict[str
 
 
 def restore() -> None:
-    level.mode.set(True)
+    observe.gate.set(True)
     level._running.set(None)
     backward.current.set(None)
     level.dual_levels.set(())
@@ -174,7 +171,7 @@ class Mode:
 @pytest.fixture
 def interrupted(monkeypatch):
     """Interrupt the next write of the gate by a context manager once it is done. Returns what is written."""
-    written, write = [], level.mode.set
+    written, write = [], observe.gate.set
 
     def interrupting(gate: Any) -> Any:
         written.append(gate)
@@ -191,7 +188,7 @@ def interrupted(monkeypatch):
 def test_a_mode_that_is_interrupted_when_it_is_entered(interrupted, made):
     with pytest.raises(Interrupt), made():
         pass
-    assert len(interrupted) == 2 and mg.is_grad_enabled() and level.mode.get() is True
+    assert len(interrupted) == 2 and mg.is_grad_enabled() and observe.gate.get() is True
 
 
 def test_a_mode_can_be_entered_again_after_an_interrupt(interrupted):

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 import pytest
 
 import multigrad as mg
+from multigrad import observe
 from multigrad.autograd.profiler import emit_nvtx, profile, record_function
-from multigrad.engine import profiling
 
 
 class Nvtx(types.ModuleType):
@@ -50,7 +50,7 @@ def nvtx(monkeypatch):
     found = Nvtx()
     monkeypatch.setitem(sys.modules, "nvtx", found)
     yield found
-    assert found.depth == 0 and not found.started and profiling.here.get() is None
+    assert found.depth == 0 and not found.started and observe.gate.get() is True
 
 
 def leaf(backend, *values):
@@ -177,7 +177,7 @@ def test_what_to_install(monkeypatch):  # F225
     monkeypatch.setattr("importlib.import_module", lambda name: real("no_such_module_as_nvtx"))
     with pytest.raises(ImportError, match=r"emit_nvtx needs the package nvtx: pip install 'multigrad-array\[nvtx\]'"), emit_nvtx():
         pass
-    assert profiling.here.get() is None
+    assert observe.gate.get() is True
 
 
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import multigrad as mg
+from multigrad import observe
 from multigrad.autograd import graph
-from multigrad.engine import instruments
 from multigrad.tools.graphs import noting
 
 
@@ -31,7 +31,7 @@ def numbers(*results):
 @pytest.fixture(autouse=True)
 def nothing_left():
     yield
-    assert not noting._labels.get() and not noting._recorders and not instruments._installed
+    assert observe.gate.get() is True
 
 
 def test_a_generator_that_is_closed_in_another_label():

@@ -6,11 +6,16 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from multigrad import cli
+import multigrad as mg
+from multigrad import cli, script
+from multigrad.autograd import detect_breaks
+from multigrad.observe import gate
 
 REPOSITORY = Path(__file__).parents[1]
 HEAD = "import sys, threading, time\nimport multigrad as mg\nw = mg.tensor([1.0], requires_grad=True)\nmg.exp(w).detach()\n"
@@ -89,3 +94,43 @@ def test_within_another_program_nothing_is_left(tmp_path: Path, capsys: pytest.C
     assert cli.main(["breaks", str(tmp_path / "script.py"), "x"]) == 0
     assert capsys.readouterr().out.startswith(f"True ['{tmp_path / 'script.py'}', 'x']\nNo gradient was lost.")
     assert (sys.argv, sys.path, sys.modules["__main__"]) == before
+
+
+def test_threads_of_a_script_are_looked_at_and_keep_their_own_hooks(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(HEAD + """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+def work():
+    w = mg.asarray([1.0], requires_grad=True)
+    mg.floor(w)
+    return sys.getprofile()
+
+with ThreadPoolExecutor(1) as pool:
+    print(pool.submit(work).result())
+threading.setprofile(lambda *event: None)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+""")
+    found = python(tmp_path, "-m", "multigrad", "breaks", "script.py")
+    assert found.stdout.startswith("None\nA gradient is lost in 2 places:") and found.stdout.count("floor") == 2, found
+    assert "(×" not in found.stdout
+
+
+def test_looking_at_threads_ends_as_it_began() -> None:
+    seen: list[Any] = []
+    threading.setprofile(hook := lambda *event: None)
+    try:
+        before = gate.get()
+        with detect_breaks() as report:
+            leave = script.watch_threads()
+            for _ in range(2):
+                thread = threading.Thread(target=lambda: (mg.floor(mg.asarray([1.0], requires_grad=True)), seen.append(sys.getprofile())))
+                thread.start()
+                thread.join()
+                leave()
+        assert seen == [hook, hook] and threading.getprofile() is hook
+    finally:
+        threading.setprofile(None)
+    assert len(report) == 1 and report.breaks[0].count == 1 and gate.get() is before

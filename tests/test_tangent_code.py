@@ -5,18 +5,18 @@ from __future__ import annotations
 import operator
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import values
+from general_path import general_path
 
 import multigrad as mg
 from multigrad import func, registry
 from multigrad.autograd import forward_ad
-from multigrad.engine import plans, ways
+from multigrad.engine import ways
 from multigrad.engine.level import Layer
 from multigrad.engine.tensor import element_of
 from multigrad.errors import GradientError, MissingRuleError, MixedBackendsError
@@ -31,15 +31,6 @@ SHAPE = (2, 3)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Straight code from the first call on."""
     monkeypatch.setattr(tangents, "PATIENCE", 0)
-
-
-@contextmanager
-def general_path() -> Iterator[None]:
-    plans.set_aside()
-    try:
-        yield
-    finally:
-        plans.bring_back()
 
 
 # Steps take the namespace, a source of choices, and two or three arrays of the pool.

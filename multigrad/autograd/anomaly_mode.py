@@ -1,16 +1,53 @@
 """Anomaly mode, as torch.autograd.anomaly_mode: which forward call made the node that fails, and which node makes nan.
 
-The mode belongs to the process. It costs nothing while it is off: see engine/anomaly.py.
+The mode is an observer of the contexts that it was switched on in: this thread and task, tasks that it begins, and threads that run in a copy of
+its context. (PyTorch's belongs to the process.)
 """
 
 from __future__ import annotations
 
+import sys
+import traceback
 import warnings
+from contextvars import ContextVar
+from types import CodeType, FrameType
+from typing import Any
 
-from ..engine import anomaly
-from ..engine.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .. import observe
+from ..engine.backward import STOP
+from ..engine.graph import ENABLE, AccumulateGrad, Node, notes
+from ..engine.level import innermost
+from ..errors import PACKAGE
+from ..observe import NODE, STEP, Call, Observer
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
+TRACEBACK, PARENT = "traceback_", "parent_"
+
+_check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
+_running: ContextVar[Node | None] = ContextVar("multigrad.running_node", default=None)
+"""The node whose rule runs: under create_graph, it induces the nodes that are recorded."""
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on here."""
+    return any(type(o) is _Anomaly for o in observe.watching(observe.gate.get()))
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode, if it is on, raises for nan."""
+    return _check_nan.get()
+
+
+def _set_enabled(enabled: bool, check_nan: bool = True) -> None:
+    for value, name, position in ((enabled, "enabled", 1), (check_nan, "check_nan", 2)):
+        if not isinstance(value, bool):
+            raise TypeError(f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}")
+    _check_nan.set(check_nan)
+    if enabled and not is_anomaly_enabled():
+        observe.enter(_ANOMALY)
+    elif not enabled:
+        observe.leave(_ANOMALY)
 
 
 class detect_anomaly:
@@ -29,10 +66,10 @@ class detect_anomaly:
                       stacklevel=2)
 
     def __enter__(self) -> None:
-        anomaly.set_enabled(True, self.check_nan)
+        _set_enabled(True, self.check_nan)
 
     def __exit__(self, *exc: object) -> None:
-        anomaly.set_enabled(self.prev, self.prev_check_nan)
+        _set_enabled(self.prev, self.prev_check_nan)
 
 
 class set_detect_anomaly:
@@ -41,10 +78,120 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = is_anomaly_enabled()
         self.prev_check_nan = is_anomaly_check_nan_enabled()
-        anomaly.set_enabled(mode, check_nan)
+        _set_enabled(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        anomaly.set_enabled(self.prev, self.prev_check_nan)
+        _set_enabled(self.prev, self.prev_check_nan)
+
+
+class Trace:
+    """The stack of the call that made a node, and the node that induced it. The text is made when it is read."""
+
+    __slots__ = ("frames", "parent")
+
+    def __init__(self, frame: FrameType | None, parent: Node | None) -> None:
+        self.parent = parent
+        frames: list[tuple[CodeType, int]] = []
+        self.frames = frames
+        while frame is not None:
+            frames.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+
+    def lines(self) -> list[tuple[str, int, str]]:
+        """File, line and function of each frame, outermost first, without our own at their end."""
+        frames = self.frames
+        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(_OWN)), len(frames))
+        return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(frames[inner:])]
+
+    def tell(self, metadata: dict[str, Any]) -> None:
+        """Put it into the metadata of a node, under the names of PyTorch."""
+        if TRACEBACK not in metadata:
+            metadata[TRACEBACK] = traceback.format_list([(*line, None) for line in self.lines()])
+            if self.parent is not None:
+                metadata[PARENT] = self.parent
+
+
+def _line(code: CodeType, at: int) -> int:
+    """The line of an instruction."""
+    return next((line for start, end, line in code.co_lines() if start <= at < end and line is not None), code.co_firstlineno)
+
+
+_OWN = (PACKAGE, "<multigrad", "<pullback")
+
+
+class _Anomaly(Observer):
+    """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass return."""
+
+    __slots__ = ()
+    events = frozenset({NODE, STEP})
+
+    def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
+        if type(node) is not AccumulateGrad:
+            notes(node)[TRACEBACK] = Trace(sys._getframe(1), _running.get())
+
+    def begin(self, call: Call) -> Node | None:
+        before = _running.get()
+        _running.set(call.node)
+        return before
+
+    def end(self, token: Node | None, call: Call) -> None:
+        _running.set(token)
+        if isinstance(call.result, Exception):
+            error = call.result
+            error.args = tuple(a.replace(ENABLE, GOOD_LUCK) if isinstance(a, str) else a for a in error.args)
+            _tell(call.node)
+        elif _check_nan.get() and call.result is not STOP and call.result is not NotImplemented and not isinstance(call.result, BaseException):
+            try:
+                _refuse_nan(call.node, call.result)
+            except RuntimeError:
+                _tell(call.node)
+                raise
+
+
+_ANOMALY = _Anomaly()
+
+
+GOOD_LUCK = ("Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
+             "there or anywhere later. Good luck!")
+
+
+def _refuse_nan(node: Node, found: Any) -> None:
+    given = iter((found,) if node.rule.single else found)
+    for i, (parent, _) in enumerate(node.next_functions):
+        if parent is not None and _has_nan(node, innermost(next(given))):
+            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+
+
+def _has_nan(node: Node, x: Any) -> bool:
+    if x is None:
+        return False
+    xp = node.host.xp
+    found = xp.any(xp.isnan(x))
+    try:
+        return bool(found)
+    except Exception:  # a value that a trace has not computed yet (jax.jit): nobody can look at it
+        return False
+
+
+def _tell(node: Node) -> None:
+    """Warn with the forward call that made `node`, and those of the nodes that induced it."""
+    metadata = node.metadata
+    if TRACEBACK not in metadata:
+        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass "
+                      "for more information.", UserWarning, stacklevel=2)
+        return
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(metadata[TRACEBACK])}",
+                  UserWarning, stacklevel=2)
+    parent = metadata.get(PARENT)
+    while parent is not None:
+        metadata = parent.metadata
+        if TRACEBACK not in metadata:
+            warnings.warn("\n\nNo forward pass information available of the previous calculation that was induced by "
+                          f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=2)
+            return
+        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
+                      f"calculation:\n{''.join(metadata[TRACEBACK])}", UserWarning, stacklevel=2)
+        parent = metadata.get(PARENT)

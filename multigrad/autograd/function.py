@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ..engine import grad_mode, profiling
+from ..engine import grad_mode
 from ..engine.custom import BackwardCFunction, FunctionCtx, mode_in_backward
 from ..engine.dispatch import is_array
 from ..engine.graph import Node
@@ -28,9 +28,6 @@ __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "Inpl
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ContextMethodMixin = FunctionCtx
-
-profiling.seam(globals(), "apply_function", profiling.function_seam)
-
 
 class FunctionMeta(type):
     """Gives each Function the class of its nodes."""

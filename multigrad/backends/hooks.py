@@ -8,6 +8,8 @@ A plugin is a light module, named by an entry point of the group `multigrad`, th
     def multigrad_backends():
         return [mg.BackendSpec("strict", module="array_api_strict", load="multigrad_strict.backend:make")]
 
+It may say, by `MULTIGRAD_API = 1`, which version of multigrad's API it needs; one that needs a newer one is refused (plugins.py).
+
 Each plugin is called by itself: what goes wrong is kept with that plugin and never takes the others down. How plugins
 are found is written in `plugins.py`.
 """

@@ -1,4 +1,4 @@
-"""What becomes of a gradient that arrives at a leaf: it is added to the leaf's `.grad`."""
+"""Sums of gradients: of the contributions to a node in a pass, and in the `.grad` of a leaf."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
-from .graph import AccumulateGrad, last_write, tick
+from .graph import AccumulateGrad, Node, last_write, tick
 from .level import Layer, innermost
-from .tensor import Tensor, _new, wrap_at
+from .tensor import Tensor, _new, element_of, wrap_at
 
 if TYPE_CHECKING:
     from .backward import Pass
 
 _accumulating = threading.Lock()
+
+
+def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
+    """What a node has received, in the dtype to add up in. In float16, 2048 + 1 is 2048: many small gradients would be lost."""
+    elem = element_of(total)
+    if elem.wide is None:
+        return total
+    narrow[node] = elem.dtype
+    return astype(total, elem.wide)
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two contributions. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
+    return a + b if isinstance(a, Layer) else b + a
+
+
+def astype(x: Any, dtype: Any) -> Any:
+    host = element_of(x).host
+    return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)
 
 
 def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:

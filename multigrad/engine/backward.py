@@ -8,17 +8,20 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
+from .. import observe
 from ..errors import GradientError
+from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
 from . import grad_mode
-from .accumulation import accumulate
+from .accumulation import accumulate, added, astype, widened
 from .computed import Computed
+from .dispatch import lifted
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import OFF, Layer, Switch, come_back, go_outside, mode, running, settle, state, undo
+from .level import Layer, Switch, come_back, go_outside, running, settle, state, undo
 from .reach import reach, survey
-from .tensor import Tensor, element_of, strip, wrap, wrap_at
+from .tensor import Tensor, strip, wrap_at
 
 
 class Pass:
@@ -38,10 +41,11 @@ class Pass:
     reached  the nodes that run; set where the order is asked for (run_in_order)
     groups   the state of hooks on several Tensors; set there, too
     found    what was computed again for this pass, by the checkpoint it belongs to; set where there is one
+    told     the observers that are told of each node
     """
 
     __slots__ = ("create", "every", "found", "groups", "into", "keep", "leaves", "like", "needed", "raw", "reached", "roots", "targets",
-                 "through")  # fmt: skip
+                 "through", "told")  # fmt: skip
     found: Any
     groups: dict[Any, Any]
     reached: set[Node]
@@ -60,6 +64,7 @@ class Pass:
         self.every = every
         elem = like._elem
         self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
+        self.told: tuple[Observer, ...] = ()
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
@@ -69,7 +74,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """
     keep, targets, needed = p.keep, p.targets, p.needed
     inner = None if p.leaves else targets  # which may be nodes on the way
-    direct, leaf = (False, None) if stepped else (p.raw, AccumulateGrad)
+    direct = p.raw
+    plain, leaf = (None, None) if p.told else (Node, AccumulateGrad)  # what runs here, and not by `step`
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
@@ -89,8 +95,8 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         else:
             total = buffers[node]
             if narrow_seen[0]:
-                total = _widened(node, total, narrow)
-            buffers[node] = total + g if p.raw else _added(total, g)
+                total = widened(node, total, narrow)
+            buffers[node] = total + g if p.raw else added(total, g)
             owned.add(node)
 
     node: Any = None  # a Node, or None while it is being chosen
@@ -112,9 +118,9 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 node = None
                 continue
             if narrow and node in narrow:
-                g = _astype(g, narrow.pop(node))
+                g = astype(g, narrow.pop(node))
         kind = type(node)
-        if kind is not Node:
+        if kind is not plain:
             if kind is leaf and node.extra is None and inner is None and not p.into:
                 if targets is not None:
                     if node in targets:
@@ -153,7 +159,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         if rule.single:
             if found is None or (needed is not None and parents not in needed):
                 if found is None:
-                    if kind is Node:
+                    if kind is plain:
                         refuse_none(rule)
                     if needed is None or parents in needed:
                         deliver(parents, None)
@@ -173,7 +179,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
             for parent, gradient in zip(parents, found):  # one each, by construction
                 if gradient is None or (needed is not None and parent not in needed):
                     if gradient is None:
-                        if kind is Node:
+                        if kind is plain:
                             refuse_none(rule)
                         if needed is None or parent in needed:
                             deliver(parent, None)
@@ -211,25 +217,6 @@ def _pass_on(node: Node, p: Pass, heap: list[Any], buffers: dict[Node, Any], del
             deliver(parent, gradient)
 
 
-def _widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
-    """What a node has received, in the dtype to add up in. In float16, 2048 + 1 is 2048: many small gradients would be lost."""
-    elem = element_of(total)
-    if elem.wide is None:
-        return total
-    narrow[node] = elem.dtype
-    return _astype(total, elem.wide)
-
-
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two contributions. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return a + b if isinstance(a, Layer) else b + a
-
-
-def _astype(x: Any, dtype: Any) -> Any:
-    host = element_of(x).host
-    return (host.bound if isinstance(x, Layer) else host.xp).astype(x, dtype)
-
-
 def refuse_none(rule: Any) -> None:
     """None stands for a zero gradient in a joint rule and for an output that was not used; elsewhere a `return` was forgotten."""
     op = rule.op
@@ -237,18 +224,27 @@ def refuse_none(rule: Any) -> None:
         raise GradientError(f"a derivative rule of the operation {op.name!r} returned None; it must return the gradient")
 
 
-stepped = False
-"""Whether something surrounds the nodes (see steps.py): leaves are run by `step`, and the rules of others by `_lifted`, in any pass."""
-
 STOP: Any = object()
 """Instead of gradients: the pass does not go on from here."""
 
 
 def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]) -> Any:
-    """Run a node that is no plain Node, with its hooks. Returns what its rule returned, or STOP."""
+    """Run a node, with its hooks, where it is no plain one, or observed. Returns what its rule returned, or STOP."""
     if kind is Pick:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
+    if not p.told:
+        return _stepped(node, kind, box, p)
+    g = box[0]
+    call = Call(STEP, None, node.name(), (), g if type(g) in (tuple, list) else (g,), node=node)
+    g = None  # a leaf may keep what nothing else holds
+    found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    if found is not STOP and not p.keep and node.rule.saves:
+        node.saved = node.cells = None
+    return found
+
+
+def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
     if kind is Computed:
         node.reached(p.roots)  # type: ignore[attr-defined]
         return STOP
@@ -305,9 +301,10 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     elif isinstance(node, CustomNode):
         found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
     else:
-        direct = p.raw and not stepped and not _any_layer(g if type(g) is tuple else (g,))
-        found = rule.vjp(node.host.xp, g, *saved) if direct else _lifted(node, saved, g, p)
-    if not p.keep and rule.saves:
+        direct = p.raw and not _any_layer(g if type(g) is tuple else (g,))
+        found = rule.vjp(node.host.xp, g, *saved) if direct else observe.within(_lifted, node, saved, g, p) if p.told and type(node) is not Node \
+            else _lifted(node, saved, g, p)
+    if not p.keep and rule.saves and not p.told:  # who observes sees the saved arrays freed after the node, see step
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
         refuse_none(rule)
@@ -344,23 +341,23 @@ def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> N
         heappush(heap, (-node.seq, node))
     before = buffers[node][pick.number]
     if g is not None:
-        buffers[node][pick.number] = g if before is None else _added(before, g)
+        buffers[node][pick.number] = g if before is None else added(before, g)
 
 
 def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers: under create_graph, or where the value of a Tensor is itself a layer."""
     rule = node.rule
     if p.create:
-        lifted = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
+        given = [_recorded(node, value, source, p) for value, source in zip(saved, rule.sources, strict=True)]
     elif isinstance(g, Layer) or (type(g) is tuple and _any_layer(g)) or (not p.raw and _any_layer(saved)):
-        lifted = [value if source is None or isinstance(value, Layer) else _constant(value) for value, source in zip(saved, rule.sources)]
+        given = [value if source is None or isinstance(value, Layer) else lifted(value) for value, source in zip(saved, rule.sources)]
     else:
         return rule.vjp(node.host.xp, g, *saved)
     if not isinstance(g, Layer):
-        g = _constant(g)
+        g = lifted(g)
     token = go_outside(None)  # what the rule makes must not count as made inside a transformation that runs now, of which the node knows nothing
     try:
-        found = rule.vjp(node.host.bound, g, *lifted)
+        found = rule.vjp(node.host.bound, g, *given)
     finally:
         come_back(token)
     if p.create:
@@ -372,13 +369,6 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
 
 def _any_layer(values: tuple[Any, ...]) -> bool:
     return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
-
-
-def _constant(x: Any) -> Any:
-    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
-    if isinstance(x, tuple):
-        return tuple([_constant(y) for y in x])
-    return wrap(x) if not isinstance(x, Layer) and hasattr(x, "dtype") else x
 
 
 def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
@@ -407,8 +397,20 @@ current: ContextVar[Pass | None] = ContextVar("multigrad.pass", default=None)
 state.append(current)
 
 
-def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
+def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
+    """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded.
+
+    name  what the program called, where it called for this pass by itself: "backward", "grad"
+    """
+    mode = gate.get()
+    if mode is True or not mode.watch.observers:
+        _run_pass(mode, roots, p)
+        return
+    p.told = mode.watch.of(STEP)
+    observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
+
+
+def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
@@ -423,18 +425,18 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass) -> None:
         finally:
             settle(before)
         return
-    gate, outer = mode.get(), current.get()
+    outer = current.get()
     try:  # the same at the base level, where these two are all that is set, in a third of the time
         try:
-            if gate is not True or p.create:
+            if mode is not True or p.create:
                 _run_in_mode(grad_mode.BASE, roots, p)
             else:
-                mode.set(OFF)
+                gate.set(OFF)
                 _run_here(roots, p)
         finally:
             current.set(outer)
     finally:
-        mode.set(gate)
+        gate.set(mode)
 
 
 def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
@@ -466,7 +468,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         elif p.raw and node in owned:
             buffers[node] += g
         else:
-            buffers[node] = _added(_widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g)
+            buffers[node] = added(widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g)
             owned.add(node)
 
     for root, gradient in roots:
@@ -475,7 +477,7 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         node = heappop(heap)[1]
         box = [buffers.pop(node)]
         if node in narrow:
-            box[0] = _astype(box[0], narrow.pop(node))
+            box[0] = astype(box[0], narrow.pop(node))
         gradient = None
         found = step(node, type(node), box, p, heap, buffers)
         if found is STOP:

@@ -8,12 +8,14 @@ from itertools import chain
 from operator import countOf
 from typing import Any
 
+from .. import observe
 from ..errors import BackendError
+from ..observe import OPERATION
 from ..registry import OPS, linear
-from . import profiling
 from .computed import mark
-from .dispatch import general, is_array
+from .dispatch import is_array
 from .element import SCALARS, Host, host_named, host_of, named_dtype
+from .fast import function_of
 from .level import Layer
 from .tensor import Tensor, wrap_new
 
@@ -85,13 +87,23 @@ def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host 
     if isinstance(obj, Layer):
         return _convert_tensor(obj, dtype, device, copy, host)
     own = None if type(obj) in SCALARS else host_of(obj)
+    if own is not None and host in (None, own) and dtype is None and device is None and not copy:
+        return wrap_new(obj)
+    if own is None and host is None:
+        host = default_host()  # the first that is asked for fills the table of operations
+    op = OPS["asarray"]
+    shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
+    found: Tensor = observe.call(OPERATION, op, op.name, tuple(op.roles), (shown, dtype, device, copy),
+                                 lambda: _made_array(obj, own, dtype, device, copy, host))
+    return found
+
+
+def _made_array(obj: Any, own: Host | None, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
+    """A Tensor of what is no Tensor, where an array is made, or the library asked for one."""
     if own is None:
         return _from_python(obj, dtype, device, copy, host or default_host())
     if host is None or host is own:
-        x = obj
-        if dtype is not None or device is not None or copy:
-            x = own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy)
-        return wrap_new(x)
+        return wrap_new(own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy))
     return wrap_new(_transfer(obj, own, host, named_dtype(host, dtype), device, copy))
 
 
@@ -105,7 +117,7 @@ def _convert_tensor(t: Any, dtype: Any, device: Any, copy: bool | None, host: Ho
         copy = None
     dtype = named_dtype(own, dtype)
     if device is not None or copy or (dtype is not None and dtype != t.dtype):
-        t = general(OPS["asarray"], (t, dtype, device, copy))
+        t = function_of(OPS["asarray"])(t, dtype=dtype, device=device, copy=copy)
     found: Tensor = t
     return found
 
@@ -192,7 +204,7 @@ def to_backend(t: Tensor, name: str) -> Tensor:
     target = host_named(name)
     if target is t._elem.host:
         return t
-    moved: Tensor = general(OPS["to_backend"], (t, name, t._elem.host.name))
+    moved: Tensor = function_of(OPS["to_backend"])(t, name, t._elem.host.name)
     return moved
 
 
@@ -214,9 +226,6 @@ def _to_device_forward(xp: Any, x: Any, device: Any, stream: Any) -> Any:
     from array_api_compat import to_device
 
     return to_device(x, device, stream=stream)
-
-
-profiling.seam(globals(), "general", profiling.general_seam)
 
 
 def declare() -> None:

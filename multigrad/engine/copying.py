@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from ..observe import conversion
 from . import views
 from .dispatch import general, wrap_like
 from .graph import AccumulateGrad
@@ -25,6 +26,7 @@ Made = dict[int, tuple[Any, Any, Any]]
 """By the id of each original: itself, its copy, and its array, whose id may stand in the memo. Bases come before their views."""
 
 
+@conversion
 def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     """A copy for copy.deepcopy. Raises LeakError for a layer of a transformation that has finished."""
     if id(self) in memo:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..errors import GradientError
-from . import grad_mode, instruments, level
+from .. import observe
+from ..errors import GradientError, program
+from . import grad_mode
 from .backward import Pass, current
 from .computed import TWICE, Computed
 from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
@@ -206,10 +207,9 @@ class BackwardCFunction(FunctionCtx):
             self._save(outs, results, inputs - set(dirty), top)
             if self._forward is not None:
                 self._notice(flat, self._forward)
-            instruments.recorded(node, flat, tuple(results))
-            gate = level.mode.get()
-            if gate is not True:
-                gate.recorded(node, tuple(flat), tuple(results))
+            mode = observe.gate.get()
+            if mode is not True:
+                mode.recorded(node, tuple(flat), tuple(results))
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
         self._forward = None
@@ -232,7 +232,7 @@ class BackwardCFunction(FunctionCtx):
         for key, t in found.items():
             if key not in inputs:
                 warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
-                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=instruments.program())
+                              "passed to ctx.mark_dirty().", UserWarning, stacklevel=program())
             if not any(t is out for out in outs):
                 raise GradientError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                     "modified inplace must all be outputs of the Function.")
@@ -352,7 +352,7 @@ class BackwardCFunction(FunctionCtx):
     @property
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's own notes about this node."""
-        return self._hooks().metadata
+        return self._node().metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces `grad_inputs`."""

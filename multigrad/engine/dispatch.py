@@ -13,9 +13,9 @@ from functools import cache
 from operator import is_
 from typing import Any
 
-from .. import registry
+from .. import observe, registry
 from ..registry import Op, per_operation
-from . import layout, level, tensor
+from . import layout, tensor
 from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
@@ -430,7 +430,7 @@ def recording_at(top: Tensor) -> bool:
 
 def mode_at(top: Tensor) -> Any:
     """Whether the level of `top` records now; a Mode if it does and observers are to be told."""
-    mode = level.mode.get()
+    mode = observe.gate.get()
     return mode is True or mode.at(top._elem.run, top._elem.level)
 
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, NamedTuple
 
+from ..observe import gate
 from ..registry import Op, per_operation
 from . import element, generated, ways
 from .computed import mark
 from .dispatch import record, rule_of, shows
 from .element import SCALARS, named_dtype
 from .graph import Node, tick
-from .level import Layer, mode
+from .level import Layer
 from .rules import is_flat
 from .tensor import Data, Tensor, View
 from .ways import Ending
@@ -293,7 +294,7 @@ class _Tensors(Text):
     def __init__(self, op: Op) -> None:
         super().__init__(op)
         self.scope |= {
-            "_Node": Node, "_tick": tick, "_mode": mode.get, "_record": record, "_shows": shows, "_rules": {}, "_rule_of": rule_of, "_mark": mark,
+            "_Node": Node, "_tick": tick, "_gate": gate.get, "_record": record, "_shows": shows, "_rules": {}, "_rule_of": rule_of, "_mark": mark,
         }
         nodes, cells = self.of("_n"), self.of("_c")
         self.ruled = nodes
@@ -340,7 +341,7 @@ class _Tensors(Text):
         yield f"    if not ({anything}):"
         yield "        _t._node = None"
         yield "        return _t"
-        yield "    _r = _mode()"
+        yield "    _r = _gate()"
         yield "    if _r is not True:"
         yield "        _r = _r.at(_e.run, _e.level)"
         yield "        if not _r:"

@@ -13,14 +13,15 @@ from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from .. import observe
+from ..observe import gate
 from ..registry import METADATA, OPS, Op, Rule, keeping
-from . import element, generated, profiling, ways
+from . import element, generated, ways
 from .computed import mark
 from .dispatch import arrays_of, general, operate
 from .element import truth_of
 from .endings import call_text, tuple_text
 from .graph import Node, tick
-from .level import mode
 from .plans import CHOICES, PAIRS, conforms, learn
 from .pullback import Needs, pullback
 from .residuals import residuals
@@ -71,9 +72,9 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
-        "_kinds": element.by_type, "_general": operate if operator else general, "_mode": mode.get, "_mark": mark, "_arrays_of": arrays_of,
+        "_kinds": element.by_type, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
-        "_learn": partial(learn, inner_function),
+        "_learn": partial(learn, inner_function), "_observed": observe.operation, "_order": _order(op, reflected),
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -84,30 +85,34 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     function.__module__ = "multigrad"
     if not reflected and not method and not operator:
         function.__signature__ = op.signature
-    function.inner = None
-    names = list(op.roles)
-    profiling.note(function, op, [names[1], names[0], *names[2:]] if reflected else names)
+    scope["_told"] = True
+    scope["_inner"] = FunctionType(function.__code__, scope | {"_told": False}, function.__name__, function.__defaults__)
+    scope["_inner"].__kwdefaults__ = function.__kwdefaults__
     made: Callable[..., Any] = function
     return made
 
 
 def inner_function(op: Op) -> Callable[..., Any]:
-    """The function of an operation as it is called on values one layer further in: another one than users call, so that who watches sees theirs."""
-    function: Any = function_of(op)
-    if function.inner is None:
-        inner = FunctionType(profiling.code_of(function), function.__globals__, function.__name__, function.__defaults__)
-        inner.__kwdefaults__ = function.__kwdefaults__
-        function.inner = inner
-    found: Callable[..., Any] = function.inner
-    return found
+    """The function of an operation as it is called on values one layer further in: observers are told of an operation where it is called."""
+    inner: Callable[..., Any] = function_of(op).__globals__["_inner"]
+    return inner
 
 
 ways.inner_function = inner_function
 
 
+def _order(op: Op, reflected: bool) -> tuple[str, ...]:
+    """The names of the positional parameters, as observers are told of them."""
+    names = list(op.roles)
+    return (names[1], names[0], *names[2:]) if reflected else tuple(names)
+
+
 def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
     yield f"def function({_parameters(op, reflected, method)}):"
+    yield "    _r = _gate()"
+    yield "    if _r is not True and _told and _r.operations:"
+    yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
     for p in op.signature.parameters.values():  # from here on there are no other sequences than tuples and lists
         if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
             yield f"    if type({p.name}) is not tuple and type({p.name}) is not list:"
@@ -159,6 +164,14 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
     return ", ".join(parts)
+
+
+def _arguments(op: Op, reflected: bool) -> str:
+    """The arguments of a function, as `args, kwargs`."""
+    parameters = op.signature.parameters
+    by_name = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
+    given = [f"*{n}" if parameters[n].kind is inspect.Parameter.VAR_POSITIONAL else n for n in _order(op, reflected) if n not in by_name]
+    return f"{tuple_text(given)}, {{{', '.join(f'{n!r}: {n}' for n in by_name)}}}"
 
 
 # ----- Classify -----
@@ -391,10 +404,9 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
 
 
 def _ask(pad: str) -> Iterator[str]:
-    """Ask the gate: whether the level records, or a Mode whose observers are to be told."""
-    yield f"{pad}_r = _mode()"
+    """Ask the gate, as it was read at the beginning: whether the level records, or a Mode whose observers are to be told."""
     yield f"{pad}if _r is not True:"
-    yield f"{pad}    _r = _r.base and _r.at(None, 1) if _e.run is None else _r.at(_e.run, _e.level)"
+    yield f"{pad}    _r = (_r if _r.tells else _r.base) if _e.run is None else _r.at(_e.run, _e.level)"
 
 
 def _told(op: Op, pad: str) -> Iterator[str]:

@@ -12,16 +12,18 @@ from collections.abc import Callable, Sequence
 from contextvars import Token
 from typing import Any, TypeVar
 
+from .. import observe
+from ..observe import OFF
 from . import level
 from .each_call import each_call
-from .level import OFF, Switch, running
+from .level import Switch, running
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 BASE = level.BASE
 """The grad mode of the base level."""
 
-_gate, _set = level.mode.get, level.mode.set
+_gate, _set = observe.gate.get, observe.gate.set
 
 
 def recording() -> bool | None:

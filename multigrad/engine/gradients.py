@@ -175,7 +175,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
 def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass that accumulates. Inside the forward of a Function, note that it has computed the gradients that the leaves have now."""
-    run_pass(roots, p)
+    run_pass(roots, p, "backward")
     if following.get() is not None:
         for node in reach(roots, p)[0]:
             grad = node.cell.grad if type(node) is AccumulateGrad else None
@@ -273,7 +273,7 @@ def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
     p = Pass(top, keep, create, {node: None for node in map(_node_of, wanted) if node is not None}, others)
-    run_pass(roots, p)
+    run_pass(roots, p, "grad")
     return p
 
 

@@ -40,9 +40,10 @@ class Node:
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
     extra   hooks and metadata; set only on nodes of the classes below, None as long as there are none
+    noted   what observers have noted of it, by name; set only where one has, see `notes`
     """
 
-    __slots__ = ("__weakref__", "cells", "extra", "next", "rule", "saved", "seq")
+    __slots__ = ("__weakref__", "cells", "extra", "next", "noted", "rule", "saved", "seq")
     unchecked = False  # whether what is saved went through hooks, so that its version says nothing
     seq: int
     rule: Pullback
@@ -50,6 +51,7 @@ class Node:
     cells: Any
     next: Any
     extra: Any
+    noted: dict[str, Any]
 
     @property
     def host(self) -> Host:
@@ -72,8 +74,13 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dictionary for the user's own notes about this node."""
-        return extra(self).metadata
+        """A dictionary for the user's own notes about this node. In anomaly mode it has the stack of the call that made the node."""
+        metadata = extra(self).metadata
+        if hasattr(self, "noted"):
+            for note in self.noted.values():
+                if hasattr(note, "tell"):
+                    note.tell(metadata)
+        return metadata
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_inputs, grad_outputs)` after this node has run; a tuple that it returns replaces `grad_inputs`.
@@ -103,6 +110,14 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
+
+
+def notes(node: Node) -> dict[str, Any]:
+    """What observers have noted of a node, by name. A note with a method `tell(metadata)` puts into the metadata what users may read there."""
+    noted: dict[str, Any] | None = getattr(node, "noted", None)
+    if noted is None:
+        noted = node.noted = {}
+    return noted
 
 
 def expose(names: Sequence[str]) -> None:
@@ -265,7 +280,7 @@ class Extra:
 _extending = threading.Lock()
 
 watched: set[Any] = set()
-"""Why a pass may not take the short way (see backward.run_in_order): weak references to leaves with hooks, and instruments."""
+"""Why a pass may not take the short way (see backward.run_in_order): weak references to leaves with hooks."""
 
 
 def extra(node: Node) -> Extra:
@@ -382,8 +397,6 @@ def check_versions(node: Node) -> None:
 
 ENABLE = ("Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
           "multigrad.autograd.set_detect_anomaly(True, check_nan=False).")
-hint = ENABLE
-"""What the error for a modified array advises; anomaly mode exchanges it."""
 
 
 def modified(what: str, cell: list[int], seq: int) -> GradientError:
@@ -391,7 +404,7 @@ def modified(what: str, cell: list[int], seq: int) -> GradientError:
     expected = sum(1 for written in cell if QUIET < written < seq)
     return GradientError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} is at version {versions(cell)}; expected version {expected} instead. {hint}")
+        f"{what} is at version {versions(cell)}; expected version {expected} instead. {ENABLE}")
 
 
 def _describe(node: Node, cell: list[int]) -> str:

@@ -8,12 +8,15 @@ nothing is recorded, a mutable array is changed directly. What a write through a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from .. import observe
 from ..errors import GradientError
-from ..registry import OPS, Op
-from . import accumulation, profiling
+from ..observe import WRITE, Call
+from ..registry import Op
+from . import accumulation
 from .computed import following, mark
 from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
 from .element import SCALARS, Element
@@ -25,15 +28,24 @@ from .views import LEAF, move_retained, part_of, rebase, refuse, write
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
-             named: Iterable[Any] = ()) -> Any:
+             named: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Carry out `t = function(t, *others)` in the memory of `t`. `direct(array, *others)` does so on a raw mutable array.
 
     `named`: operands that the function gets by keyword.
     """
+    told = observe.observers(WRITE)
+    if told:
+        call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
+        return observe.around(told, call, lambda: _in_place(op, function, t, others, direct, named))
+    return _in_place(op, function, t, others, direct, named)
+
+
+def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None,
+              named: Mapping[str, Any]) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
     recording = recording_at(t)
-    has_history = any(map(_has_history, (*others, *named)))
+    has_history = any(map(_has_history, (*others, *named.values())))
     grads = _allow(t, recording, has_history)
     if has_history and not recording:
         _mark(t)
@@ -264,6 +276,10 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
+    observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), lambda: _set_item(op, function, t, key, value), of=t)
+
+
+def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     others = False
     if isinstance(value, Tensor):
         value = peeled(value, t._level)
@@ -366,43 +382,3 @@ def raw_key(key: Any) -> Any:
     if isinstance(key, Tensor):
         key._check()
     return innermost(key)
-
-
-def _watched_in_place(inner: Callable[..., Any]) -> Callable[..., Any]:
-    def watched(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], *more: Any, **options: Any) -> Any:
-        frame = profiling.here.get()
-        if frame is None:
-            return inner(op, function, t, others, *more, **options)
-        call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, *others))
-        return profiling.around(frame, call, lambda: inner(op, function, t, others, *more, **options))
-
-    return watched
-
-
-def _watched_directly(inner: Callable[..., Any]) -> Callable[..., Any]:
-    def watched(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Any:
-        frame = profiling.here.get()
-        if frame is None:
-            return inner(t, other, direct)
-        op = next(op for op in list(OPS.values()) if DIRECT.get(op.operator) is direct)
-        call = profiling.Call(op, f"{op.name}_", tuple(op.roles), (t, other))
-        return profiling.around(frame, call, lambda: inner(t, other, direct), undone=None)
-
-    return watched
-
-
-def _watched_set_item(inner: Callable[..., Any]) -> Callable[..., Any]:
-    def watched(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
-        frame = profiling.here.get()
-        if frame is None:
-            inner(op, function, t, key, value)
-        else:
-            call = profiling.Call(op, op.name, tuple(op.roles), (t, key, value), of=t)
-            profiling.around(frame, call, lambda: inner(op, function, t, key, value))
-
-    return watched
-
-
-profiling.seam(globals(), "in_place", _watched_in_place)
-profiling.seam(globals(), "directly", _watched_directly)
-profiling.seam(globals(), "set_item", _watched_set_item)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GradientError
+from ..errors import GradientError, program
+from ..observe import conversion
 from ..registry import OPS
 from .computed import Computed
 from .level import Layer, innermost
@@ -101,6 +102,7 @@ class Leaving(Surface):
         if isinstance(self._array, Layer):
             raise GradientError(f"Can't call {what} on a Tensor inside a transformation: its value belongs to the transformation.")
 
+    @conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
@@ -111,10 +113,12 @@ class Leaving(Surface):
             x = host.backend.kernel("to_numpy")(host.xp, x, False if copy is False else None)
         return np.asarray(x, dtype=dtype, copy=copy)
 
+    @conversion
     def numpy(self) -> Any:
         """The values as a NumPy array. Raises if the Tensor requires grad."""
         return self.__array__()
 
+    @conversion
     def __dlpack__(self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None,
                    copy: bool | None = None) -> Any:
         """A DLPack capsule of the memory, for the `from_dlpack` of any library. Raises BufferError if the Tensor requires grad.
@@ -146,6 +150,7 @@ class Leaving(Surface):
         x = self._innermost()
         return self._elem.host.xp.asarray(x) if isinstance(x, self._elem.host.scalars) else x
 
+    @conversion
     def item(self) -> bool | int | float | complex:
         """The only element as a Python scalar; the gradient does not follow it."""
         self._look()
@@ -168,6 +173,7 @@ class Leaving(Surface):
     def _is(self, kind: str) -> bool:
         return bool(self._elem.host.xp.isdtype(self._elem.dtype, kind))
 
+    @conversion
     def tolist(self) -> Any:
         """The values as nested lists of Python scalars."""
         self._look()
@@ -188,18 +194,22 @@ class Leaving(Surface):
         self._check()
         if self._history is not None:
             warnings.warn(f"Converting a tensor with requires_grad=True to a scalar by {kind.__name__}() drops its gradient. "
-                          "Consider using tensor.detach() first.", UserWarning, stacklevel=3)
+                          "Consider using tensor.detach() first.", UserWarning, stacklevel=program())
         return kind(self._array)
 
+    @conversion
     def __float__(self) -> float:
         return float(self._cast(float))
 
+    @conversion
     def __int__(self) -> int:
         return int(self._cast(int))
 
+    @conversion
     def __complex__(self) -> complex:
         return complex(self._cast(complex))
 
+    @conversion
     def __bool__(self) -> bool:
         self._check()
         return bool(self._array)

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
 
+from ..observe import NONE, NOTHING, Mode, gate, made
+
 T = TypeVar("T")
 
 
@@ -61,22 +63,22 @@ class Switch:
     __slots__ = ()
 
     def get(self) -> Any:
-        return self.within(mode.get())
+        return self.within(gate.get())
 
     def set(self, on: Any) -> None:
-        mode.set(self.changed(mode.get(), on))
+        gate.set(self.changed(gate.get(), on))
 
-    def within(self, gate: Any) -> Any:
+    def within(self, mode: Any) -> Any:
         """What it is in that state of the gate."""
-        return gate is True or self not in gate.off
+        return mode is True or self not in mode.off
 
-    def changed(self, gate: Any, on: Any) -> Any:
-        """The state of the gate where it is `on`, and else as in `gate`."""
-        off = _NONE if gate is True else gate.off
+    def changed(self, mode: Any, on: Any) -> Any:
+        """The state of the gate where it is `on`, and else as in `mode`."""
+        off = NONE if mode is True else mode.off
         if bool(on) is not (self in off):
-            return gate
+            return mode
         off = off - {self} if on else off | {self}
-        return made(True, off, ()) if gate is True else made(gate.base, off, gate.watch)
+        return made(True, off, NOTHING) if mode is True else made(mode.base, off, mode.watch)
 
 
 class BaseSwitch(Switch):
@@ -84,86 +86,20 @@ class BaseSwitch(Switch):
 
     __slots__ = ()
 
-    def within(self, gate: Any) -> bool | None:
-        return True if gate is True else gate.base
+    def within(self, mode: Any) -> bool | None:
+        return True if mode is True else mode.base
 
-    def changed(self, gate: Any, on: bool | None) -> Any:
-        if gate is True:
-            return made(on, _NONE, ())
+    def changed(self, mode: Any, on: bool | None) -> Any:
+        if mode is True:
+            return made(on, NONE, NOTHING)
         if on is not False:
-            return made(on, gate.off, gate.watch)
-        if gate.quiet is None:
-            gate.quiet = made(False, gate.off, gate.watch)
-        return gate.quiet
+            return made(on, mode.off, mode.watch)
+        if mode.quiet is None:
+            mode.quiet = made(False, mode.off, mode.watch)
+        return mode.quiet
 
 
 BASE = BaseSwitch()
-
-
-class Observer:
-    """What is told of every node that is recorded in the contexts that it was entered in."""
-
-    __slots__ = ()
-
-    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`."""
-        raise NotImplementedError
-
-
-class Mode:
-    """What is in force where not every level records, or where there are observers. It never changes; one that is like the default is True.
-
-    base   the grad mode of the base level: True, False, None (see BaseSwitch)
-    off    the grad modes of transformations that are off
-    watch  the observers, innermost last
-    quiet  the same with the base level off, once it was asked for
-    """
-
-    __slots__ = ("base", "off", "quiet", "watch")
-
-    def __init__(self, base: bool | None, off: frozenset[Switch], watch: tuple[Observer, ...]) -> None:
-        self.base = base
-        self.off = off
-        self.watch = watch
-        self.quiet: Mode | None = None
-
-    def at(self, run: Run | None, level: int) -> bool | Mode | None:
-        """Whether this level of `run` records, of which None stands for the base level: True, False, None; itself if observers are to be told."""
-        on = self.base if run is None else run.records_in(self, level)
-        return self if on and self.watch else on
-
-    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Tell the observers of a node that was made, those further in first."""
-        for observer in reversed(self.watch):
-            observer.recorded(node, operands, result)
-
-
-_NONE: frozenset[Switch] = frozenset()
-OFF = Mode(False, _NONE, ())
-_NOTING = Mode(None, _NONE, ())
-"""The state of the gate under no_grad, and inside the forward of a Function, where nothing else is in force."""
-
-
-def made(base: bool | None, off: frozenset[Switch], watch: tuple[Observer, ...]) -> Any:
-    """The Mode of these, which is True if that is the default."""
-    if off or watch:
-        return Mode(base, off, watch)
-    return base or (OFF if base is False else _NOTING)
-
-
-def watching(gate: Any) -> tuple[Observer, ...]:
-    """The observers in that state of the gate, innermost last."""
-    observers: tuple[Observer, ...] = () if gate is True else gate.watch
-    return observers
-
-
-def watched(gate: Any, observers: tuple[Observer, ...]) -> Any:
-    """The state of the gate with these observers in the place of those in `gate`."""
-    return made(True, _NONE, observers) if gate is True else made(gate.base, gate.off, observers)
-
-
-mode: ContextVar[Any] = ContextVar("multigrad.mode", default=True)
-"""The one gate of recording: what every operation asks. True where every level records and nothing observes, else a Mode."""
 
 
 class Run:
@@ -202,12 +138,12 @@ class Run:
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
-        gate = mode.get()
-        return gate is True or self.records_in(gate, level)
+        mode = gate.get()
+        return mode is True or self.records_in(mode, level)
 
-    def records_in(self, gate: Mode, level: int) -> bool:
+    def records_in(self, mode: Mode, level: int) -> bool:
         """Whether a level of this transformation records in that mode."""
-        off = gate.off
+        off = mode.off
         return not off or (self.grad_mode not in off and (level == self.own_level or self.inner not in off))
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
@@ -239,7 +175,7 @@ _running: ContextVar[Run | None] = ContextVar("multigrad.transformation", defaul
 running = _running.get
 """The innermost running transformation, or None."""
 
-state: list[ContextVar[Any]] = [_running, mode]
+state: list[ContextVar[Any]] = [_running, gate]
 """What the engine sets around code that it calls, in each thread and asyncio task: the transformation, the gate, the pass."""
 
 
@@ -312,8 +248,8 @@ class Guest(Run):
         super().__init__(name)
         self.grad_mode = mode
 
-    def records_in(self, gate: Mode, level: int) -> bool:
-        return bool(self.grad_mode.within(gate))
+    def records_in(self, mode: Mode, level: int) -> bool:
+        return bool(self.grad_mode.within(mode))
 
 
 class outside:

@@ -18,8 +18,6 @@ from .tensor import Tensor, View
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Plans = dict[Any, Any]
-
 CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
 """Which gradients of an operation of the kind of `where` may be wanted: its first array has no rule."""
 PAIRS: tuple[Needs, ...] = ((True, False), (False, True), (True, True))
@@ -95,44 +93,17 @@ def asks_the_library(op: Op) -> bool:
 
 
 def note(op: Op, elem: Element, key: Any, plan: Any) -> None:
-    """Remember a plan of `op`, unless plans are set aside, or `op` has been replaced."""
+    """Remember a plan of `op`, unless that has been replaced."""
     with _noting:
-        if _aside is None and OPS.get(op.name) is op:
+        if OPS.get(op.name) is op:
             elem.plans[key] = plan
 
 
 _noting = threading.RLock()
-_aside: list[tuple[Plans, Plans]] | None = None
-"""The plans, each with what it held, while they are set aside and nothing is noted."""
 
 
 def forget() -> None:
     """Drop all plans."""
-    global _aside
     with _noting:
         for plans in all_plans():
             plans.clear()
-        _aside = None if _aside is None else []
-
-
-def set_aside() -> None:
-    """Close the straight code: until `bring_back`, every operation takes the general path."""
-    global _aside
-    with _noting:
-        _aside = [(plans, plans.copy()) for plans in all_plans()]
-        for plans, _ in _aside:
-            plans.clear()
-
-
-def bring_back() -> None:
-    """Open the straight code again."""
-    global _aside
-    with _noting:
-        for plans, before in _aside or ():
-            plans.update(before)
-        _aside = None
-
-
-def open_() -> bool:
-    """Whether the straight code is open."""
-    return _aside is None

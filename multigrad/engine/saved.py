@@ -10,12 +10,14 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+from .. import observe
 from ..errors import GradientError
+from ..observe import SAVED, Observer, gate, watched, watching
 from ..registry import per_operation
 from . import grad_mode
 from .element import SCALARS
 from .graph import FREED, AccumulateGrad, HookedNode, MultiNode, Node, OutputInfo, check_versions, extra
-from .level import Layer, Observer, innermost, mode, watched, watching
+from .level import Layer, innermost
 from .pullback import Pullback
 from .rules import positions
 from .tensor import Tensor, wrap, wrap_at
@@ -36,6 +38,7 @@ class Keeper(Observer):
     """What decides how the arrays that operations save are kept, in the contexts that it was entered in. The innermost that wants them has them."""
 
     __slots__ = ()
+    events = frozenset({SAVED})
 
     def look(self, operands: Sequence[Any]) -> None:
         """An operation on these was recorded, which need not save anything."""
@@ -132,35 +135,28 @@ class Pair(Keeper):
 def enter(keeper: Keeper) -> None:
     """Put this in force, until `leave`."""
     _refuse_if_disabled()
-    before = mode.get()
-    try:
-        mode.set(watched(before, (*watching(before), keeper)))
-    except BaseException:  # an interrupt, after which `leave` is not called
-        mode.set(before)
-        raise
+    observe.enter(keeper)
 
 
 def leave(keeper: Keeper) -> None:
     """Take what was entered last out of force. Where `keeper` itself is no more, what it was entered in has ended, and all in it."""
-    gate = mode.get()
-    observers = watching(gate)
+    observers = watching(gate.get())
     if keeper in observers:
-        last = next(x for x in reversed(observers) if isinstance(x, Keeper))
-        mode.set(watched(gate, tuple(x for x in observers if x is not last)))
+        observe.leave(next(x for x in reversed(observers) if isinstance(x, Keeper)))
 
 
 def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return `function(*args, **kwargs)`, called with this in force. What was in force before is so again, also after an interrupt."""
     _refuse_if_disabled()
-    before = mode.get()
+    before = gate.get()
     ours = watched(before, (*watching(before), keeper))
     try:
-        mode.set(ours)
+        gate.set(ours)
         return function(*args, **kwargs)
     finally:
-        token = mode.set(before)
+        token = gate.set(before)
         if token.old_value is not ours:  # a grad mode that the function has set for good
-            mode.set(watched(token.old_value, watching(before)))
+            gate.set(watched(token.old_value, watching(before)))
 
 
 def _refuse_if_disabled() -> None:
@@ -171,13 +167,13 @@ def _refuse_if_disabled() -> None:
 
 def any_in_force() -> bool:
     """Whether any hooks are in force."""
-    return any(isinstance(x, Keeper) for x in watching(mode.get()))
+    return any(isinstance(x, Keeper) for x in watching(gate.get()))
 
 
 def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None:
     """What takes the arrays that an operation saves, for those who save them themselves."""
     found = None
-    for x in reversed(watching(mode.get())):
+    for x in reversed(watching(gate.get())):
         if isinstance(x, Keeper):
             x.look(operands)
             if found is None and x.wants(name, level):
@@ -236,12 +232,12 @@ class PackedArray(Packed):
 def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
     """Give a Tensor of the base level to the user's hook. `own`: it is there for that only, so that it may be kept."""
     version = t._version if t._cell else 0
-    gate = mode.get()
+    before = gate.get()
     try:
-        mode.set(grad_mode.quiet(gate))
+        gate.set(grad_mode.quiet(before))
         data = pair[0](t)
     finally:
-        mode.set(gate)
+        gate.set(before)
     if t._cell and t._version != version:
         raise GradientError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified "
                             "by in-place operations as this can lead to unexpected side-effects.")

@@ -13,7 +13,9 @@ from contextlib import suppress
 from typing import Any, Self
 from weakref import ref
 
+from .. import observe
 from ..errors import GradientError, LeakError
+from ..observe import conversion
 from . import level
 from .computed import mark
 from .element import Element, host_of
@@ -78,12 +80,14 @@ class Tensor(Leaving):
     # What it is
 
     @property
+    @conversion
     def array(self) -> Any:
         """The raw array of the backend, sharing memory; writes to it are not seen by the graph."""
         self._look()
         return self._array
 
     @property
+    @conversion
     def data(self) -> Tensor:
         """A Tensor on the same memory that does not require grad, with a version counter of its own: writes to it are not noticed."""
         self._look()
@@ -170,6 +174,7 @@ class Tensor(Leaving):
                     self._elem.run.leaves += 1
             self._leaf.enabled = True
             self._node = self._leaf
+            observe.node(self._leaf, (), self)
         return self
 
     def _own_cell(self) -> GradCell:
@@ -237,6 +242,7 @@ class Tensor(Leaving):
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
         _backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
+    @conversion
     def detach(self) -> Tensor:
         """A Tensor on the same memory, sharing the version counter, that does not require grad; inside transformations, of any of them."""
         self._look()
@@ -244,6 +250,7 @@ class Tensor(Leaving):
         t._put(stopped(t._array))
         return t if self._node is None else mark(t)
 
+    @conversion
     def detach_(self) -> Tensor:
         """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
         if self._how is not None:
@@ -306,6 +313,7 @@ class Tensor(Leaving):
             parts.append(history)
         return f"Tensor({', '.join(parts)})"
 
+    @conversion
     def __copy__(self) -> Tensor:
         """A leaf on the same memory, with the same version counter and flag."""
         self._movable()
@@ -320,6 +328,7 @@ class Tensor(Leaving):
             raise RuntimeError(f"a Tensor that the transformation {self._elem.run.name!r} differentiates can be neither copied by copy.copy() "
                                "nor pickled; clone() it")
 
+    @conversion
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._movable()
         if not self.is_leaf or isinstance(self._array, Layer):

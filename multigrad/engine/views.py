@@ -13,9 +13,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .. import observe
 from ..errors import GradientError
 from ..registry import OPS, Op
-from . import dispatch, instruments, tensor
+from . import dispatch, tensor
 from .accumulation import keepable
 from .computed import Computed, mark
 from .dispatch import general, is_basic_key, recording_at, run_raw
@@ -94,7 +95,7 @@ def record_view(t: Any) -> None:
     inner, rest = (base._array, *args), (None,) * len(args)
     dispatch._attach(op, dispatch.needs_of(op, (base._node, *rest)), inner, (base._node, *rest), (base._cell, *rest), t._array, [t])
     move_retained(old, t._node)
-    instruments.recorded(t._node, (base, *args), t)
+    observe.node(t._node, (base, *args), t)
 
 
 def move_retained(old: Node | None, new: Node) -> None:
@@ -236,7 +237,7 @@ def rebase(t: Any, value: Tensor) -> None:
         inner = (root._array, value._array, part)
         dispatch._attach(op, dispatch.needs_of(op, edges), inner, edges, (root._cell, value._cell, None), root._array, [root])
     move_retained(old, root._node)
-    instruments.recorded(root._node, (root, value, part), root)
+    observe.node(root._node, (root, value, part), root)
     t._born = -1
     if type(t._node) is HookedNode:  # which may retain a gradient, but not that of the old value
         t._check()

@@ -57,7 +57,7 @@ def _ending(way: Way, top: Layer) -> Ending:
     """The ending for operands of which `top` is the highest, from now on among the plans of its Element."""
     op = way.op
     maker = makers.get(type(top))
-    if maker is None or not plans.open_() or OPS.get(op.name) is not op:
+    if maker is None or OPS.get(op.name) is not op:
         return _decline
     found = maker(op) or _decline
     plans.note(op, top._elem, way, found)

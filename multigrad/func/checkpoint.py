@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from .. import observe
 from ..engine import backward, grad_mode, level, saved
 from ..engine.dispatch import is_array
 from ..engine.graph import QUIET, Node, modified, tick
@@ -167,11 +168,11 @@ class _Call(saved.Keeper):
     places   by number, what nodes have in the place of it, known weakly: what no node asks for any more is not computed again
     used     by identity, the version cells of Tensors that may be from outside, each with the time of the first use; after the first run, of
              those that it wrote to after it had used them
-    end      when the first run ended
+    finish      when the first run ended
     latest   by number, what the last operation saved: one in place may ask for it at once. None after the first run
     """
 
-    __slots__ = ("__weakref__", "above", "context", "end", "function", "given", "keeps", "latest", "places", "runs", "saves", "start", "used")
+    __slots__ = ("__weakref__", "above", "context", "finish", "function", "given", "keeps", "latest", "places", "runs", "saves", "start", "used")
 
     def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: Callable[[str], bool]) -> None:
         self.function = function
@@ -185,7 +186,7 @@ class _Call(saved.Keeper):
         self.places: list[ref[_Place]] = []
         self.used: dict[int, tuple[list[int], int]] = {}
         self.latest: dict[int, Any] | None = {}
-        self.start = self.end = tick()
+        self.start = self.finish = tick()
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and keep count of what is saved."""
@@ -194,7 +195,7 @@ class _Call(saved.Keeper):
         finally:
             self.latest = None
             self.used = {at: (cell, since) for at, (cell, since) in self.used.items() if cell and cell[-1] > since}
-            self.end = tick()
+            self.finish = tick()
 
     def drops(self, name: str, at: int) -> bool:
         """Whether what this operation saves is not kept."""
@@ -271,7 +272,7 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 def _forget() -> None:
     """Within the context of a call: the pass in which it was made, and the hooks, are not for its second run."""
     backward.current.set(None)
-    level.mode.set(level.watched(level.mode.get(), ()))
+    observe.gate.set(observe.watched(observe.gate.get(), ()))
 
 
 class _Second(saved.Keeper):
@@ -322,7 +323,7 @@ class _Second(saved.Keeper):
         run, so what was written before it is from outside.
         """
         cell = x._cell
-        since = self.call.used.get(id(cell), (cell, self.call.end))[1]
+        since = self.call.used.get(id(cell), (cell, self.call.finish))[1]
         if cell[-1] > since and next(time for time in cell if time != QUIET) < self.start:
             self.refused = modified(_described(_form(x), "is used in a checkpoint"), cell, since)
             raise _Enough

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import update_wrapper
 from typing import Any
 
-from ..engine import profiling
 from ..engine.level import Layer
 from ..errors import GradientError
 from ..layers.applying import apply_function
@@ -15,8 +14,6 @@ from . import tree
 from .constants import Constants
 from .reverse import Function, _result
 from .rules import Call, JvpOperation, Operation, VjpOperation
-
-profiling.seam(globals(), "apply_function", profiling.function_seam)
 
 
 class Rule:

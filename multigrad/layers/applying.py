@@ -11,6 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+from .. import observe
 from ..engine import grad_mode
 from ..engine.computed import Computed, following, mark
 from ..engine.custom import BackwardCFunction
@@ -20,6 +21,7 @@ from ..engine.kept import replaced
 from ..engine.level import Guest, Layer, Run, settle, undo
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
+from ..observe import FUNCTION
 from .batched import Batched
 from .custom import Applied, apply_dual, require_setup
 from .custom_batched import apply_batched
@@ -28,6 +30,10 @@ from .dual import Dual
 
 def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     """Apply `cls` to its arguments, the last ones by `names`."""
+    return observe.call(FUNCTION, None, cls.__name__, (), flat, lambda: _apply(cls, flat, names))
+
+
+def _apply(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     top = _top(flat)
     forward = None
     if top is not None and top._run is not None and cls._follows:

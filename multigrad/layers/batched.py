@@ -24,6 +24,7 @@ from ..engine.level import Layer, Run, outside
 from ..engine.rules import array_index, positions
 from ..engine.tensor import element_of, stopped, strip
 from ..errors import BatchingError, GradientError
+from ..observe import conversion
 from ..registry import Op, behind_batch, per_operation
 from .batch_code import ending_of, leading, namespace, raised
 from .immutable import Immutable, tie
@@ -106,6 +107,7 @@ class Batched(Immutable):
     def _cast(self, kind: type) -> Any:
         self._single(f"{kind.__name__}()")
 
+    @conversion
     def __bool__(self) -> bool:
         self._single("bool()")
         raise AssertionError
@@ -114,13 +116,16 @@ class Batched(Immutable):
         self._single("an index")
         raise AssertionError
 
+    @conversion
     def item(self) -> Any:
         self._single("item()")
 
+    @conversion
     def tolist(self) -> Any:
         self._single("tolist()")
 
     @property
+    @conversion
     def array(self) -> Any:
         """Raises BatchingError: what is stored is a whole batch, which is no value of one example."""
         self._check()

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import observe
 from ..engine import rules, ways
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
@@ -20,7 +21,8 @@ from ..engine.element import SCALARS, Host, mixed
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
 from ..engine.tensor import Tensor, element_of, stopped, strip
-from ..errors import GradientError
+from ..errors import GradientError, program
+from ..observe import conversion
 from ..registry import Op
 from . import tangents
 from .immutable import Immutable, tie
@@ -83,6 +85,7 @@ class Dual(Immutable):
         ans, inner, host = carried_out(op, inner, top)
         return _finish(op, host, inner, tangents, ans, top, values)
 
+    @conversion
     def detach(self) -> Any:
         return super().detach() if not self._run.finished else self._left().detach()
 
@@ -100,7 +103,7 @@ class Dual(Immutable):
         self._check()
         if self._tangent is not None and not self._run.finished:
             warnings.warn(f"Converting a Dual with a tangent to a scalar by {kind.__name__}() drops the tangent. Consider using dual.detach() first.",
-                          UserWarning, stacklevel=3)
+                          UserWarning, stacklevel=program())
         return kind(self._array)
 
     def __repr__(self) -> str:
@@ -218,7 +221,7 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
         tangents = [lifted(t) for t in tangents]
         outs = [lifted(x) for x in outs]
     with outside():
-        found = rules.jvp(op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
+        found = observe.tangent(rules.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
         moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
     return [strip(t) for t in moved] if layered else moved
 

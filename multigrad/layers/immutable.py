@@ -21,6 +21,7 @@ from ..engine.level import Layer, Run
 from ..engine.tensor import How, element_of, peeled
 from ..engine.views import REFERS
 from ..errors import GradientError, LeakError
+from ..observe import conversion
 from ..registry import OPS, Op
 
 
@@ -170,6 +171,7 @@ class Immutable(Leaving):
     # What it is besides
 
     @property
+    @conversion
     def array(self) -> Any:
         """The value one layer further in."""
         self._check()
@@ -193,6 +195,7 @@ class Immutable(Leaving):
         raise GradientError(f"backward() starts at a Tensor, not at a {type(self).__name__}: take it apart first "
                             "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
 
+    @conversion
     def detach(self) -> Any:
         """The same values as a constant, on every level."""
         self._check()
@@ -202,6 +205,7 @@ class Immutable(Leaving):
         self._check()
         raise GradientError(f"Can't call {what} on a {type(self).__name__}: its value belongs to the transformation {self._run.name!r}.")
 
+    @conversion
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
                            "clone() it")

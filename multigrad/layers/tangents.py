@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..engine import plans, profiling, ways
+from ..engine import plans, ways
 from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
 from ..engine.level import Layer, come_back, go_outside, innermost
 from ..engine.pullback import missing_rule
@@ -19,6 +19,7 @@ from ..engine.rules import _metadata as metadata
 from ..engine.rules import _zero as zero
 from ..engine.tensor import strip
 from ..engine.ways import Ending
+from ..observe import gate
 from ..registry import METADATA, Op, Rule, per_operation
 from .immutable import tie
 
@@ -103,7 +104,7 @@ class _Duals(Text):
         if not deep:
             self.inside, self.leave = "", f"return _deeper(_top, {', '.join(op.roles)})"
         self.scope |= {
-            "_watchers": profiling._watchers, "_here": profiling.here.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip,
+            "_gate": gate.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip,
             "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": _added, "_metadata": metadata, "_compute": compute,
         }
         self.tangents = self.of("_t")
@@ -117,7 +118,8 @@ class _Duals(Text):
         return found
 
     def gate(self) -> Lines:
-        yield f"    if _e.run.finished or _watchers{' and _here() is not None' if self.deep else ''}:"
+        yield "    _g = _gate()"
+        yield "    if _e.run.finished or _g is not True and _g.watch.tangents:"
         yield f"        {self.leave}"
         if self.deep:
             yield "    _keyed = False"

@@ -1,4 +1,4 @@
-"""Where gradients are lost: `detect_breaks`, and its report. What watches is in watch.py."""
+"""Where gradients are lost: `detect_breaks`, and its report. The observer is in watch.py."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ... import observe
 from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick
 from ...engine.tensor import Tensor
 from ..graphs.noting import Site
@@ -80,7 +81,7 @@ class Leaf:
     stands: frozenset[Leaf] = frozenset()
 
     def why(self) -> str:
-        """What happened to it instead of reaching the loss, as far as it was seen: which of several things was to blame, nobody knows."""
+        """What happened to it instead of reaching the loss, as far as it was seen: the cause may be any of these."""
         facts = dict.fromkeys([f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts))
         if facts:
             return "; ".join(list(facts)[:4])
@@ -114,7 +115,7 @@ class BreakReport:
     def __init__(self) -> None:
         self.passes = 0
         self._lock = threading.RLock()
-        self._found: dict[tuple[str, str, Site], Break] = {}
+        self._breaks: dict[tuple[str, str, Site], Break] = {}
         self._leaves: WeakKeyDictionary[Node, Leaf] = WeakKeyDictionary()
         self._made: list[Leaf] = []
         self._behind: WeakKeyDictionary[Node, frozenset[Leaf]] = WeakKeyDictionary()
@@ -124,13 +125,13 @@ class BreakReport:
     def breaks(self) -> list[Break]:
         """Each line and what is lost there, once."""
         with self._lock:
-            return list(self._found.values())
+            return list(self._breaks.values())
 
     def __iter__(self) -> Iterator[Break]:
         return iter(self.breaks)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._breaks)
 
     def of(self, *kinds: str) -> list[Break]:
         """The breaks of these kinds."""
@@ -147,18 +148,18 @@ class BreakReport:
         """
         roots = [loss] if isinstance(loss, Tensor) else list(loss)
         with self._lock:
-            arrived = frozenset().union(*(self.behind(t._node) for t in roots if isinstance(t, Tensor) and t._node is not None))
-        found = []
+            arrived = self.leaves(t._node for t in roots if isinstance(t, Tensor))
+        unreached = []
         for name, t in named(params):
             if t._node is None:
-                found.append(Unreached(name, "does not require grad", ()))
+                unreached.append(Unreached(name, "does not require grad", ()))
             elif type(t._node) is not AccumulateGrad:
                 if not arrived & self.behind(t._node):
-                    found.append(Unreached(name, "is no leaf, and what it was made of did not reach the loss either", ()))
+                    unreached.append(Unreached(name, "is no leaf, and what it was made of did not reach the loss either", ()))
             elif self.leaf(t._node) not in arrived:
                 leaf = self.leaf(t._node)
-                found.append(Unreached(name, leaf.why(), tuple(leaf.breaks)))
-        return found
+                unreached.append(Unreached(name, leaf.why(), tuple(leaf.breaks)))
+        return unreached
 
     @property
     def unreached_leaves(self) -> list[Leaf]:
@@ -167,10 +168,10 @@ class BreakReport:
             return [leaf for leaf in self._made if not leaf.reached] if self.passes else []
 
     def __str__(self) -> str:
-        found = self.breaks
-        count = len(found)
+        breaks = self.breaks
+        count = len(breaks)
         lines = ["No gradient was lost." if not count else f"A gradient is lost in {count} place{'s' if count > 1 else ''}:"]
-        lines += [str(b) for b in found]
+        lines += [str(b) for b in breaks]
         left = self.unreached_leaves
         if left:
             lines += ["", f"{len(left)} leaf that requires grad reached no loss:" if len(left) == 1 else
@@ -183,15 +184,15 @@ class BreakReport:
     def __repr__(self) -> str:
         return f"<BreakReport: {len(self)} places>"
 
-    # For what watches
+    # For the observer
 
     def add(self, kind: str, what: str, where: Site, leaves: Iterable[Leaf]) -> None:
         """Note one break, of a value that was made of these leaves."""
         with self._lock:
-            found = self._found.setdefault((kind, what, where), Break(kind, what, where))
-            found.count += 1
+            place = self._breaks.setdefault((kind, what, where), Break(kind, what, where))
+            place.count += 1
             for leaf in leaves:
-                leaf.breaks.setdefault(found)
+                leaf.breaks.setdefault(place)
 
     def tell(self, leaves: Iterable[Leaf], fact: str) -> None:
         """Note what else happened to a value that was made of these leaves."""
@@ -202,11 +203,11 @@ class BreakReport:
     def leaf(self, node: AccumulateGrad) -> Leaf:
         """What is known of a leaf."""
         with self._lock:
-            found = self._leaves.get(node)
-            if found is None:
+            leaf = self._leaves.get(node)
+            if leaf is None:
                 t = node.variable
-                found = self._leaves[node] = Leaf(() if t is None else tuple(t.shape))
-            return found
+                leaf = self._leaves[node] = Leaf(() if t is None else tuple(t.shape))
+            return leaf
 
     def made(self, node: AccumulateGrad, where: Site | None) -> None:
         """Note where a leaf was made."""
@@ -219,7 +220,7 @@ class BreakReport:
     def stands_for(self, node: AccumulateGrad, nodes: Iterable[Node | None]) -> None:
         """Note that a transformation differentiates by this leaf, of its own, in the place of others."""
         with self._lock:
-            self.leaf(node).stands = frozenset().union(*(self.behind(n) for n in nodes if type(n) is AccumulateGrad))
+            self.leaf(node).stands = self.leaves(n for n in nodes if type(n) is AccumulateGrad)
 
     def given(self, ctx: Any, arrived: Sequence[bool]) -> None:
         """Note to which of its operands a Function gave a gradient, when it ran in a pass."""
@@ -227,7 +228,7 @@ class BreakReport:
             known = self._given.get(ctx)
             if known is None and all(arrived):
                 return
-            self._behind.clear()  # what was found behind it may be wrong
+            self._behind.clear()  # the Function may stand between a node and the leaves that are behind it
             self._given[ctx] = tuple(a or b for a, b in zip(known or arrived, arrived, strict=True))
             for node, had in zip(ctx._next, arrived, strict=True):
                 if not had:
@@ -237,9 +238,12 @@ class BreakReport:
         """Note a backward pass from these nodes. `counts`: it is none of a transformation."""
         with self._lock:
             self.passes += counts
-            for node in roots:
-                for leaf in self.behind(node):
-                    leaf.reached = True
+            for leaf in self.leaves(roots):
+                leaf.reached = True
+
+    def leaves(self, nodes: Iterable[Node | None]) -> frozenset[Leaf]:
+        """The leaves that a gradient would arrive at from any of these."""
+        return frozenset().union(*(self.behind(n) for n in nodes if n is not None))
 
     def behind(self, node: Node) -> frozenset[Leaf]:
         """The leaves that a gradient would arrive at from here. What was asked about before is not gone through again."""
@@ -247,7 +251,7 @@ class BreakReport:
             known = self._behind.get(node)
             if known is not None:
                 return known
-            found: set[Leaf] = set()
+            leaves: set[Leaf] = set()
             seen: set[Node] = set()
             stack = [node]
             while stack:
@@ -257,40 +261,41 @@ class BreakReport:
                 seen.add(n)
                 known = self._behind.get(n)
                 if known is not None:
-                    found |= known
+                    leaves |= known
                 elif type(n) is AccumulateGrad:
                     leaf = self.leaf(n)
-                    found |= {leaf, *leaf.stands}
+                    leaves |= {leaf, *leaf.stands}
                 elif type(n) is CustomNode and n.ctx in self._given:
                     stack.extend(parent for parent, had in zip(n.next, self._given[n.ctx], strict=True) if had)
                 else:
                     stack.extend(n.next if isinstance(n.next, tuple) else (n.next,))
-            result = frozenset(found)
+            result = frozenset(leaves)
             if not isinstance(node, (Pick, MultiNode, AccumulateGrad)):  # a Pick may be made anew
                 self._behind[node] = result
             return result
 
 
 class detect_breaks:
-    """Within this context, on every thread, note each line of the program on which a gradient is lost. `with detect_breaks() as report`.
+    """Within this context, note each line of the program on which a gradient is lost. `with detect_breaks() as report`.
 
-    That is: conversions (np.asarray, which is refused, float, int, item, tolist, .array), detach, .data, casts to integers, operations that have
-    no derivative or whose derivative is 0 by rule, Tensors that require grad used in no_grad; in transformations of multigrad.func, too. The
-    program does what it does without; its operations take about five times as long.
+    It belongs to the thread and the asyncio task that enters it; tasks begun inside are looked at, too, and threads that run in a copy of the
+    context (`contextvars.copy_context().run`). What is noted: conversions (np.asarray, which is refused, float, int, item, tolist, .array),
+    detach, .data, casts to integers, operations that have no derivative or whose derivative is 0 by rule, Tensors that require grad used in
+    no_grad; in transformations of multigrad.func, too. The program does what it does without; its operations take about four times as long.
     """
 
     def __init__(self) -> None:
-        self._reports: list[BreakReport] = []
+        self._observers: list[Any] = []
 
     def __enter__(self) -> BreakReport:
-        from . import watch
+        from .watch import BreakObserver
 
-        report = BreakReport()
-        watch.enter(report)
-        self._reports.append(report)
-        return report
+        observer = BreakObserver(BreakReport())
+        self._observers.append(observer)
+        observe.enter(observer)
+        return observer.report
 
     def __exit__(self, *exc: object) -> None:
-        from . import watch
-
-        watch.leave(self._reports.pop())
+        observer = self._observers.pop()
+        observer.close()
+        observe.leave(observer)

@@ -1,34 +1,60 @@
 """What operations lose: each is judged after it was called, and results without a history are followed until numbers are made of them.
 
-What happens inside of an operation, in a function with a derivative of its own, in a hook or in a backward pass is not looked at. A composite
-operation is what it consists of.
+A composite operation is what it consists of. What happens inside of any other, of a write, or of a function with a derivative of its own is part
+of that, and not judged by itself.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import FrameType
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ... import observe
 from ...engine.dispatch import recording_at
 from ...engine.graph import AccumulateGrad, Node
-from ...engine.inplace import DIRECT
 from ...engine.layout import memory
 from ...engine.level import Layer
 from ...engine.tensor import Tensor
-from ...registry import OPS, Op
-from ..graphs.noting import OWN, UNKNOWN, Site, dtype_name, site, skipped
+from ...observe import Call
+from ...registry import Op, per_operation
+from ..graphs.noting import Site, dtype_name
 from .detect import BreakReport, Leaf
-from .sites import behind, levels_of, nodes_of, note, place, reports
-
-_inside = threading.local()
-"""`depth`: how many operations are running within each other on this thread."""
+from .sites import levels_of, line, nodes_of, place, program
 
 
-# Values without a history
+class Facts(NamedTuple):
+    """What the declaration of an operation says about losses.
+
+    arrays   the array parameters
+    starred  that of them which takes all positional arguments, if there is one
+    smooth   those with a derivative; None: there is none, so what is followed goes on through all
+    zero     those whose derivative is 0 wherever it is defined
+    simple   whether it takes its arrays one by one, by position, and returns one
+    safe     whether nothing is lost where the result has a history
+    """
+
+    arrays: frozenset[str]
+    starred: str
+    smooth: Collection[str] | None
+    zero: frozenset[str]
+    simple: bool
+    safe: bool
+
+
+@per_operation
+def facts(op: Op) -> Facts:
+    """What is known of an operation before it is called."""
+    rules = op.vjp if op.kind == "elementwise" and isinstance(op.vjp, Mapping) else {}
+    zero = frozenset(name for name, rule in rules.items() if not callable(rule.fn) and rule.fn == 0)
+    if op.name == "sign":  # of complex numbers it has a derivative
+        zero = frozenset(op.arrays)
+    parameters = op.signature.parameters
+    simple = op.outputs == () and all(op.roles[a] == "array" and parameters[a].kind is not parameters[a].KEYWORD_ONLY for a in op.arrays)
+    starred = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), "")
+    smooth = None if op.kind == "nondifferentiable" else op.differentiable
+    return Facts(frozenset(op.arrays), starred, smooth, zero, simple, smooth is not None and op.kind != "composite" and not zero)
 
 
 class Source(NamedTuple):
@@ -41,37 +67,247 @@ class Source(NamedTuple):
     kind: str
     what: str
     where: Site
-    leaves: list[tuple[BreakReport, frozenset[Leaf]]]
+    leaves: frozenset[Leaf]
     parameter: bool = False
 
-    def used(self) -> None:
-        """Have the reports tell of it."""
-        for report, leaves in self.leaves:
-            if report in reports[0]:
-                report.add(self.kind, self.what, self.where, leaves)
+
+class Operands:
+    """Arguments of a call, by their parameters, as they were at one moment.
+
+    tracked  the histories of those that have any, and the parameters of these
+    levels   at which any has one
+    sources  of those that have none
+    top      that of the highest level
+    """
+
+    __slots__ = ("levels", "sources", "top", "tracked")
+
+    def __init__(self, named: Iterable[tuple[str, Any]], followed: Followed, smooth: Collection[str] | None = None) -> None:
+        self.tracked: list[tuple[str, list[Node | None]]] = []
+        self.levels: set[int] = set()
+        self.sources: list[Source] = []
+        self.top: Layer | None = None
+        for name, value in named:
+            for x in value if isinstance(value, (list, tuple)) else (value,):
+                if not isinstance(x, Layer):
+                    continue
+                if self.top is None or x._level > self.top._level:
+                    self.top = x
+                nodes = nodes_of(x)
+                if nodes:
+                    self.tracked.append((name, nodes))
+                    self.levels |= levels_of(x)
+                if followed and (smooth is None or name in smooth):
+                    self.sources += followed.sources(x)
+
+    @property
+    def nodes(self) -> list[Node | None]:
+        """All histories."""
+        return [n for _, nodes in self.tracked for n in nodes]
 
 
-_sources: dict[int, tuple[weakref.ref[Any], tuple[Source, ...]]] = {}
-"""By the id of the value, which is known weakly."""
+class Followed:
+    """Values without a history, each known weakly by its identity, and what it was made by."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Any], tuple[Source, ...]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def sources(self, x: Any) -> tuple[Source, ...]:
+        """What a value was made by, as far as that has not been told yet."""
+        known = self._known.get(id(x))
+        return known[1] if known is not None and known[0]() is x else ()
+
+    def add(self, values: Iterable[Any], sources: Sequence[Source]) -> None:
+        """Remember what these values were made by, beside what is known already."""
+        for x in values if sources else ():
+            key = id(x)
+            together = tuple({id(s): s for s in (*self.sources(x), *sources)}.values())
+            self._known[key] = weakref.ref(x, lambda _, key=key: self._known.pop(key, None)), together  # type: ignore[misc]
 
 
-def sources_of(x: Any) -> tuple[Source, ...]:
-    """What a value was made by that has not been told yet."""
-    found = _sources.get(id(x))
-    return found[1] if found is not None and found[0]() is x else ()
+class Losses:
+    """Judges operations, writes and Functions, and notes in a report what they lose."""
+
+    def __init__(self, report: BreakReport) -> None:
+        self.report = report
+        self.followed = Followed()
+        self._used: dict[int, weakref.ref[AccumulateGrad]] = {}
+        """The leaves of which it is known where they were used, by identity."""
+
+    def forget(self) -> None:
+        """Know no values any more."""
+        self.followed = Followed()
+        self._used = {}
+
+    def note(self, kind: str, what: str, where: Site, nodes: Iterable[Node | None]) -> None:
+        """Note a break of a value with these histories."""
+        self.report.add(kind, what, where, self.report.leaves(nodes))
+
+    def use(self, source: Source) -> None:
+        """Note that numbers were made of what has this source."""
+        self.report.add(source.kind, source.what, source.where, source.leaves)
+
+    # ----- Operations -----
+
+    def operation(self, call: Call) -> None:
+        """Note what an operation has lost."""
+        result, op = call.result, call.op
+        known = facts(op)
+        if known.simple and isinstance(result, Tensor) and not result._elem.layered and self._is_kept(call, known):
+            return
+        if op.kind == "composite" or result is NotImplemented or isinstance(result, BaseException):
+            return
+        operands = Operands(_given(call, known), self.followed, known.smooth)
+        if operands.tracked or operands.sources:
+            self._look(op, operands, operands.top, result)
+
+    def _is_kept(self, call: Call, known: Facts) -> bool:
+        """Whether nothing is lost at the only level that there is: nothing has a history, or the result has that of its operands."""
+        constant, followed = True, self.followed
+        for x in call.args:
+            if isinstance(x, Layer):
+                if not isinstance(x, Tensor) or x._elem.layered or (followed and followed.sources(x)):
+                    return False
+                if x._node is not None:
+                    constant = False
+                    if type(x._node) is AccumulateGrad:
+                        self._mark(x._node)
+        return constant or (known.safe and type(call.result._node) is Node)
+
+    def _mark(self, leaf: AccumulateGrad) -> None:
+        """Note where a leaf was used first."""
+        known = self._used.get(id(leaf))
+        if known is not None and known() is leaf:
+            return
+        key = id(leaf)
+        self._used[key] = weakref.ref(leaf, lambda _: self._used.pop(key, None))
+        noted = self.report.leaf(leaf)
+        if noted.used is None:
+            noted.used = line()
+
+    def _mark_all(self, operands: Operands) -> None:
+        """Note which leaves were used, and which a transformation takes the derivative by, forward."""
+        for _, nodes in operands.tracked:
+            moves = False
+            for n in nodes:
+                moves = moves or n is None
+                if type(n) is AccumulateGrad:
+                    self._mark(n)
+                    if moves:
+                        self.report.leaf(n).reached = True
+
+    def _look(self, op: Op, operands: Operands, top: Any, result: Any, written: bool = False) -> None:
+        self._mark_all(operands)
+        outs = [x for x in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(x, Layer)]
+        if not outs or (op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable"):  # these ask for shapes and dtypes
+            return
+        floating = any(x._elem.floating for x in outs)
+        part = not written and _shows(op, outs)
+        if operands.sources and place() is not None:
+            for s in operands.sources:
+                if part if s.kind == "no_grad" else not floating:
+                    self.followed.add(outs, [s])
+                else:
+                    self.use(s)
+        if operands.tracked:
+            kept = {k for x in outs for k in levels_of(x)}
+            if written:
+                kept.discard(top._level)  # its own history, to which nothing is added where nothing is recorded
+            self._judge(op, top, operands, outs, kept, part)
+
+    def _judge(self, op: Op, top: Any, operands: Operands, outs: Sequence[Any], kept: set[int], part: bool) -> None:
+        """Note what an operation on operands with gradients loses. `kept`: the levels of its results; `part`: they are parts of an operand."""
+        what = op.name
+        floating = any(x._elem.floating for x in outs)
+        if op.kind == "nondifferentiable":
+            kind = "index"
+        elif isinstance(top, Tensor) and not recording_at(top):
+            kind = "no_grad" if floating and not operands.levels <= kept else ""
+        elif not floating:
+            kind, dtype = "cast", dtype_name(outs[0].dtype)
+            what += f" to {dtype}" if op.name in ("astype", "asarray") else f" (of {dtype})"
+        else:
+            zero = facts(op).zero if op.name != "sign" or not outs[0]._elem.complex else ()
+            kind = "zero" if all(name in zero for name, _ in operands.tracked) else ""
+        where = place() if kind else None
+        if where is None:
+            return
+        nodes = operands.nodes
+        if kind == "index" and all(x._elem.bool for x in outs):
+            self._compared(what, where, nodes, outs)
+        elif kind == "no_grad" and part:
+            parameter = all(type(n) is AccumulateGrad for n in nodes)
+            self.followed.add(outs, [Source(kind, what, where, self.report.leaves(nodes), parameter)])
+        else:
+            self.note(kind, what, where, nodes)
+
+    def _compared(self, what: str, where: Site, nodes: Sequence[Node | None], outs: Sequence[Any]) -> None:
+        leaves = self.report.leaves(nodes)
+        self.report.tell(leaves, f"compared by {what} at {where}")
+        self.followed.add(outs, [Source("comparison", what, where, leaves)])
+
+    # ----- Writes -----
+
+    def before_write(self, call: Call) -> tuple[Operands, bool]:
+        """The operands before they are written to, and whether it updates a parameter in no_grad, which is no break."""
+        t = call.args[0]
+        known = facts(call.op)
+        recording = recording_at(t)
+        updates = not recording and (type(memory(t)[0]._node) is AccumulateGrad or any(s.parameter for s in self.followed.sources(t)))
+        given = list(_given(call, known))
+        return Operands(given if recording else given[1:], self.followed, known.smooth), updates
+
+    def written(self, call: Call, operands: Operands, updates: bool) -> None:
+        """Note what a write has lost."""
+        t = call.args[0]
+        if updates:
+            self._mark_all(operands)
+        elif operands.tracked or operands.sources:
+            self._look(call.op, operands, t, t, written=True)
+
+    # ----- Functions with derivatives of their own -----
+
+    def function(self, call: Call) -> None:
+        """Note what a Function has lost, such as what it marks to have no gradient."""
+        operands = Operands((("", x) for x in call.args if isinstance(x, Layer)), self.followed)
+        self._mark_all(operands)
+        levels = {k for x in call.args for k in levels_of(x, tangents=False)}
+        where = place(program(sys._getframe())) if levels or operands.sources else None
+        if where is None:
+            return
+        for x in call.result if isinstance(call.result, (tuple, list)) else (call.result,):
+            if not isinstance(x, Layer):
+                continue
+            if not x._elem.floating:
+                self.followed.add([x], operands.sources)
+            else:
+                for s in operands.sources:
+                    self.use(s)
+            lost = levels - levels_of(x)
+            if lost and x._elem.bool:
+                self._compared(_applied(call), where, operands.nodes, [x])
+            elif lost:
+                recorded = any(_recorded(v, lost) for v in call.args)
+                kind = "index" if not x._elem.floating else "detached" if recorded else "no_grad"
+                self.note(kind, _applied(call), where, operands.nodes)
 
 
-def follow(values: Iterable[Any], sources: Sequence[Source]) -> None:
-    """Remember what these values were made by, beside what is known already."""
-    for x in values if sources else ():
-        key = id(x)
-        together = tuple({id(s): s for s in (*sources_of(x), *sources)}.values())
-        _sources[key] = weakref.ref(x, lambda _, key=key: _sources.pop(key, None)), together  # type: ignore[misc]
-
-
-def forget() -> None:
-    """Nobody watches any more."""
-    _sources.clear()
+def _given(call: Call, known: Facts) -> Iterator[tuple[str, Any]]:
+    """The array parameters of a call, each with its argument."""
+    if known.starred:
+        yield known.starred, call.args
+    else:
+        for name, value in zip(call.order, call.args, strict=False):
+            if name in known.arrays:
+                yield name, value
+    for name, value in call.kwargs.items():
+        if name in known.arrays:
+            yield name, value
 
 
 def _shows(op: Op, outs: Sequence[Any]) -> bool:
@@ -79,227 +315,11 @@ def _shows(op: Op, outs: Sequence[Any]) -> bool:
     return op.name == "getitem" or all(getattr(x, "_born", None) is not None for x in outs)
 
 
-# Operations
-
-
-class _Operands:
-    """The operands of an operation, as they were before it: pairs of a parameter and its argument. `smooth`: the parameters with a derivative.
-
-    tracked  the histories of those that have any, and the parameters of these
-    levels   at which any has one
-    sources  of those that have none
-    """
-
-    def __init__(self, named: Iterable[tuple[str, Any]], smooth: Collection[str] | None = None) -> None:
-        given = [(name, v) for name, value in named for v in (value if isinstance(value, (list, tuple)) else (value,)) if isinstance(v, Layer)]
-        self.tracked = [(name, nodes) for name, v in given if (nodes := nodes_of(v))]
-        self.levels = {k for _, v in given for k in levels_of(v)}
-        self.sources = [s for name, v in given if smooth is None or name in smooth for s in sources_of(v)]
-
-    @property
-    def nodes(self) -> list[Node | None]:
-        """All histories."""
-        return [n for _, nodes in self.tracked for n in nodes]
-
-    def mark(self, frame: FrameType | None) -> None:
-        """Note which leaves were used, and which a transformation takes the derivative by, forward."""
-        for _, nodes in self.tracked:
-            moves = False
-            for n in nodes:
-                moves = moves or n is None
-                if type(n) is AccumulateGrad:
-                    for report in reports[0]:
-                        leaf = report.leaf(n)
-                        leaf.reached = leaf.reached or moves
-                        if leaf.used is None:
-                            leaf.used = site(frame, skipped()) or UNKNOWN
-
-
-def _smooth(op: Op) -> Collection[str] | None:
-    return None if op.kind == "nondifferentiable" else op.differentiable
-
-
-def applying(original: Any) -> Any:
-    """For `_apply` of a layer."""
-    apply = original.__func__ if isinstance(original, (staticmethod, classmethod)) else original
-
-    def watched(op: Op, values: tuple[Any, ...], top: Any) -> Any:
-        result = _deeper(apply, op, values, top)
-        if not _depth():
-            pairs = [(name, value) for (name, role), value in zip(op.roles.items(), values, strict=True) if role != "plain"]
-            _look(op, _Operands(pairs, _smooth(op)), top, result, sys._getframe(1))
-        return result
-
-    return staticmethod(watched)
-
-
-def _depth() -> int:
-    return getattr(_inside, "depth", 0)
-
-
-def _deeper(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call what is not to be looked into."""
-    depth = _depth()
-    _inside.depth = depth + 1
-    try:
-        return function(*args, **kwargs)
-    finally:
-        _inside.depth = depth
-
-
-def _look(op: Op, operands: _Operands, top: Any, result: Any, frame: FrameType, written: bool = False) -> None:
-    if not operands.tracked and not operands.sources:
-        return
-    operands.mark(frame)
-    outs = [x for x in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(x, Layer)]
-    if not outs or (op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable"):  # these ask for shapes and dtypes
-        return
-    floating = any(x._elem.floating for x in outs)
-    part = not written and _shows(op, outs)
-    if operands.sources and place(frame) is not None:
-        for s in operands.sources:
-            if part if s.kind == "no_grad" else not floating:
-                follow(outs, [s])
-            else:
-                s.used()
-    if operands.tracked:
-        kept = {k for x in outs for k in levels_of(x)}
-        if written:
-            kept.discard(top._level)  # its own history, to which nothing is added where nothing is recorded
-        _judge(op, top, operands, outs, kept, part, frame)
-
-
-def _judge(op: Op, top: Any, operands: _Operands, outs: Sequence[Any], kept: set[int], part: bool, frame: FrameType) -> None:
-    """Report what an operation on operands with gradients loses. `kept`: the levels of its results; `part`: they are parts of an operand."""
-    what = op.name
-    floating = any(x._elem.floating for x in outs)
-    if op.kind == "nondifferentiable":
-        kind = "index"
-    elif isinstance(top, Tensor) and not recording_at(top):
-        kind = "no_grad" if floating and not operands.levels <= kept else ""
-    elif not floating:
-        kind, dtype = "cast", dtype_name(outs[0].dtype)
-        what += f" to {dtype}" if op.name in ("astype", "asarray") else f" (of {dtype})"
-    else:
-        kind = "zero" if all(_is_zero(op, name, outs[0]) for name, _ in operands.tracked) else ""
-    where = place(frame) if kind else None
-    if where is None:
-        return
-    nodes = operands.nodes
-    if kind == "index" and all(x._elem.bool for x in outs):
-        _compared(what, where, nodes, outs)
-    elif kind == "no_grad" and part:
-        follow(outs, [Source(kind, what, where, behind(nodes), all(type(n) is AccumulateGrad for n in nodes))])
-    else:
-        note(kind, what, where, nodes)
-
-
-def _compared(what: str, where: Site, nodes: Sequence[Node | None], outs: Sequence[Any]) -> None:
-    leaves = behind(nodes)
-    for report, found in leaves:
-        report.tell(found, f"compared by {what} at {where}")
-    follow(outs, [Source("comparison", what, where, leaves)])
-
-
-def _is_zero(op: Op, argument: str, out: Any) -> bool:
-    """Whether the derivative by this argument is 0 wherever it is defined."""
-    if op.name == "sign":
-        return not out._elem.complex
-    rule = op.vjp.get(argument) if isinstance(op.vjp, Mapping) else None
-    return op.kind == "elementwise" and rule is not None and not callable(rule.fn) and rule.fn == 0
-
-
-# Writing
-
-
-def writing_in_place(original: Any) -> Any:
-    """For `in_place`."""
-
-    def in_place(op: Op, function: Any, t: Tensor, others: tuple[Any, ...], direct: Any = None, named: Iterable[Any] = ()) -> Any:
-        named = tuple(named)
-        return _write(op, t, (*zip(list(op.roles)[1:], others, strict=False), ("", named)), sys._getframe(1),
-                      lambda: original(op, function, t, others, direct, named))
-
-    return in_place
-
-
-def writing_directly(original: Any) -> Any:
-    """For `directly`."""
-
-    def directly(t: Tensor, other: Tensor, direct: Any) -> Any:
-        op = next(op for op in list(OPS.values()) if DIRECT.get(op.operator) is direct)
-        return _write(op, t, ((list(op.roles)[1], other),), sys._getframe(1), lambda: original(t, other, direct), None)
-
-    return directly
-
-
-def writing_items(original: Any) -> Any:
-    """For `set_item`."""
-
-    def set_item(op: Op, function: Any, t: Tensor, key: Any, value: Any) -> None:
-        _write(op, t, (("value", value),), sys._getframe(1), lambda: original(op, function, t, key, value))
-
-    return set_item
-
-
-def _write(op: Op, t: Tensor, others: Sequence[tuple[str, Any]], frame: FrameType, write: Callable[[], Any], undone: Any = NotImplemented) -> Any:
-    """Do it, and look at what is written. An update of a parameter in no_grad is no break. `undone`: what says that nothing was done."""
-    if _depth():
-        return write()
-    recording = recording_at(t)
-    updates = not recording and (type(memory(t)[0]._node) is AccumulateGrad or any(s.parameter for s in sources_of(t)))
-    operands = _Operands(((next(iter(op.roles)), t), *others) if recording else others, _smooth(op))
-    result = _deeper(write)
-    if result is undone:
-        return result
-    if updates:
-        operands.mark(frame)
-    else:
-        _look(op, operands, t, t, frame, written=True)
-    return result
-
-
-# Functions with derivatives of their own
-
-
-def applying_function(suffix: str) -> Callable[[Any], Any]:
-    """For `apply_function`: what is marked to have no gradient is lost; what happens inside is not looked at."""
-
-    def exchanged(original: Any) -> Any:
-        def apply_function(cls: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
-            result = _deeper(original, cls, flat, names)
-            if not _depth():
-                _look_at_function(f"{cls.__name__}{suffix}", flat, result, sys._getframe(1))
-            return result
-
-        return apply_function
-
-    return exchanged
-
-
-def _look_at_function(what: str, flat: Sequence[Any], result: Any, frame: FrameType | None) -> None:
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):  # `apply`, which is no callback yet
-        frame = frame.f_back
-    operands = _Operands(("", x) for x in flat if isinstance(x, Layer))
-    operands.mark(frame)
-    levels = {k for x in flat for k in levels_of(x, tangents=False)}
-    where = place(frame) if levels or operands.sources else None
-    if where is None:
-        return
-    for x in result if isinstance(result, (tuple, list)) else (result,):
-        if not isinstance(x, Layer):
-            continue
-        if not x._elem.floating:
-            follow([x], operands.sources)
-        else:
-            for s in operands.sources:
-                s.used()
-        lost = levels - levels_of(x)
-        if lost and x._elem.bool:
-            _compared(what, where, operands.nodes, [x])
-        elif lost:
-            recorded = any(_recorded(v, lost) for v in flat)
-            note("index" if not x._elem.floating else "detached" if recorded else "no_grad", what, where, operands.nodes)
+def _applied(call: Call) -> str:
+    """The call of a Function, as the program writes it."""
+    frame = observe.caller()  # what applies the function, called by `Function.apply` or by `__call__` of a function with a rule
+    caller = None if frame is None else frame.f_back
+    return f"{call.name}{'.apply' if caller is not None and caller.f_code.co_name == 'apply' else ''}()"
 
 
 def _recorded(x: Any, levels: set[int]) -> bool:

@@ -1,70 +1,66 @@
-"""What all that watches for breaks of the tape asks: which reports are open, what a value was made of, which line of the program this is."""
+"""What break detection asks of a value and of the stack: which histories a value has, at which levels, and which line of the program this is."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import sys
 from types import FrameType
 from typing import Any
 
+from ...engine import backward, saved
 from ...engine.graph import Node
 from ...engine.level import Layer
+from ...func import custom
 from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
-from .detect import BreakReport, Leaf
 
-reports: list[tuple[BreakReport, ...]] = [()]
-"""Those that are open, as the only element."""
-
-CALLBACKS = frozenset(f"{OWN}{name}" for name in (
-    os.path.join("engine", "backward.py"), os.path.join("engine", "saved.py"), os.path.join("autograd", "function.py"),
-    os.path.join("func", "custom.py"), os.path.join("layers", "custom.py")))
-"""Who calls the program in a mode of its own: hooks, and functions whose derivative is written by hand. Rules run in backward passes, too."""
+CALLBACKS = frozenset(module.__file__ for module in (backward, saved, custom))
+"""Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose derivative is written by hand."""
 
 
 def nodes_of(x: Any) -> list[Node | None]:
     """The histories of a value, on all levels, outermost first; None for a tangent, which has none."""
-    found: list[Node | None] = []
+    nodes: list[Node | None] = []
     while isinstance(x, Layer):
         node = getattr(x, "_node", None)
         if node is not None:
-            found.append(node)
+            nodes.append(node)
         if getattr(x, "_tangent", None) is not None:
-            found.append(None)
+            nodes.append(None)
         x = x._array
-    return found
+    return nodes
 
 
 def levels_of(x: Any, tangents: bool = True) -> set[int]:
     """The levels at which a value has a history, or a tangent."""
-    found = set()
+    levels = set()
     while isinstance(x, Layer):
         if getattr(x, "_node", None) is not None or (tangents and getattr(x, "_tangent", None) is not None):
-            found.add(x._level)
+            levels.add(x._level)
         x = x._array
-    return found
+    return levels
 
 
-def behind(nodes: Sequence[Node | None]) -> list[tuple[BreakReport, frozenset[Leaf]]]:
-    """For each report, the leaves that values of these histories were made of."""
-    known = [n for n in nodes if n is not None]
-    return [(report, frozenset(leaf for n in known for leaf in report.behind(n))) for report in reports[0]]
+def line() -> Site:
+    """The innermost line of the program that is running, whoever called it."""
+    return site(sys._getframe(1), skipped()) or UNKNOWN
 
 
-def note(kind: str, what: str, where: Site, nodes: Sequence[Node | None]) -> None:
-    """Have all reports tell of a break."""
-    for report, leaves in behind(nodes):
-        report.add(kind, what, where, leaves)
-
-
-def place(frame: FrameType | None) -> Site | None:
-    """The line of the program that these frames were called from. None in a backward pass, in hooks, in functions with derivatives of their own."""
+def place(frame: FrameType | None = None) -> Site | None:
+    """The line of the program that is running. None in a backward pass, in hooks, and where a function with a derivative of its own calls it."""
+    frame = frame or sys._getframe(1)
     skip = skipped()
-    found = None
+    where = None
     while frame is not None:
         name = frame.f_code.co_filename
         if name in CALLBACKS:
             return None
-        if found is None and not name.startswith(skip):
-            found = site(frame, skip)
+        if where is None and not name.startswith(skip):
+            where = site(frame, skip)
         frame = frame.f_back
-    return found or UNKNOWN
+    return where or UNKNOWN
+
+
+def program(frame: FrameType | None) -> FrameType | None:
+    """The innermost of these frames that is none of multigrad's."""
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return frame

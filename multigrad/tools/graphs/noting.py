@@ -1,6 +1,6 @@
 """Where nodes were made: the source line, the labels in force, what the outputs are like. For what draws or counts a graph.
 
-Noted by an instrument (engine/instruments.py) while `record_lines` or `label` is entered; at other times nothing is noted and nothing costs.
+Noted by an observer while `record_lines` or `label` is entered; at other times nothing is noted and nothing costs.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import contextlib
 import copy
 import functools
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple, Self, TypeVar
 
-from ...engine import element, instruments
-from ...engine.anomaly import TRACEBACK
+from ... import observe
+from ...autograd.anomaly_mode import TRACEBACK
+from ...engine import element
 from ...engine.each_call import each_call
-from ...engine.graph import Node
+from ...engine.graph import AccumulateGrad, Node, notes
 from ...engine.tensor import Tensor
+from ...errors import PACKAGE
+from ...observe import NODE, Observer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +48,7 @@ class Site(NamedTuple):
 here = ""
 """What the names of files are shown without: the folder in which a command was typed, while it runs."""
 UNKNOWN = Site("<unknown>", 0, "")
-OWN = instruments.PACKAGE
+OWN = PACKAGE
 GENERATED = ("<multigrad", "<pullback", "<frozen")
 PASSING = tuple(module.__file__ for module in (contextlib, copy, functools) if module.__file__)
 """What calls on behalf of others."""
@@ -95,11 +95,8 @@ class Note(NamedTuple):
     outputs: tuple[Output | None, ...]
 
 
-_notes: WeakKeyDictionary[Node, Note] = WeakKeyDictionary()
-_labels: ContextVar[tuple[_Block, ...]] = ContextVar("multigrad.graph_labels", default=())
 _numbers = count(1)
-_recorders: list[object] = []
-"""One entry for each `record_lines` that is entered."""
+NOTE = "note"
 
 
 _dtypes: dict[Any, str] = {}
@@ -120,59 +117,138 @@ def output_of(t: Any) -> Output | None:
     return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
 
 
-def _remember(node: Node, values: Sequence[Any], result: Any) -> None:
-    where = site(sys._getframe(1), skipped()) if _recorders else None
-    outs = (result,) if isinstance(result, Tensor) else tuple(result)
-    labels = tuple((b.name, b.number) for b in _labels.get() if b.open)
-    _notes[node] = Note(where, labels, tuple(map(output_of, outs)))
+class _Block:
+    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted. `seen_by`: the observers that know it."""
+
+    __slots__ = ("name", "number", "open", "seen_by")
+
+    def __init__(self, name: str | None, number: int = 0) -> None:
+        self.name, self.number, self.open = name, number, True
+        self.seen_by: list[_Notes] = []
 
 
-_ENTRY = re.compile(r'  File "(.*)", line (\d+), in (.*)\n')
+class _Notes(Observer):
+    """Notes of every new node the blocks that are open. There is one in a context: entering or leaving a block puts another in its place.
+
+    lines  whether the line of the program is wanted
+    stale  whether a block of it has ended in another context, as generators end theirs anywhere
+    plain  neither
+    """
+
+    __slots__ = ("blocks", "labels", "lines", "plain", "stale")
+    events = frozenset({NODE})
+
+    def __init__(self, blocks: tuple[_Block, ...]) -> None:
+        self.blocks = blocks
+        self.labels = tuple((b.name, b.number) for b in blocks if b.name is not None)
+        self.lines = any(b.name is None for b in blocks)
+        self.stale = False
+        self.plain = not self.lines
+        for block in blocks:
+            block.seen_by.append(self)
+
+    def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
+        if operands and self.plain and type(result) is Tensor:
+            notes(node)[NOTE] = self.labels, result._elem, result._array.shape  # what `noted` makes a Note of
+        elif type(node) is not AccumulateGrad:
+            self._note(node, result)
+
+    def recorded_alone(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
+        if operands and self.plain and type(result) is Tensor:
+            node.noted = {NOTE: (self.labels, result._elem, result._array.shape)}
+        else:
+            self.recorded(node, operands, result)
+
+    def _note(self, node: Node, result: Any) -> None:
+        if self.stale:
+            put([b for b in self.blocks if b.open])
+        current = in_force()
+        if current is not None:
+            where = site(sys._getframe(2), skipped()) if current.lines else None
+            outs = (result,) if isinstance(result, Tensor) else tuple(result)
+            notes(node)[NOTE] = Note(where, current.labels, tuple(map(output_of, outs)))
+
+
+def in_force() -> _Notes | None:
+    """What notes new nodes here."""
+    return next((o for o in observe.watching(observe.gate.get()) if type(o) is _Notes), None)
+
+
+def put(blocks: Sequence[_Block]) -> None:
+    """Have these blocks be the open ones of this context."""
+    mode = observe.gate.get()
+    others = tuple(o for o in observe.watching(mode) if type(o) is not _Notes)
+    observe.gate.set(observe.watched(mode, (*others, _Notes(tuple(blocks))) if blocks else others))
+
+
+def noted(node: Node) -> Note | None:
+    """What `label`, `record_lines` or the report noted of a node."""
+    known = getattr(node, "noted", {})
+    note = known.get(NOTE)
+    if type(note) is tuple:
+        labels, elem, shape = note
+        note = known[NOTE] = Note(None, labels, (Output(tuple(shape), dtype_name(elem.dtype)),))
+    return note
 
 
 def note_of(node: Node) -> Note | None:
     """What was noted of a node; of one that only anomaly mode has seen, its line."""
-    found = _notes.get(node)
-    if found is None or found.site is None:
-        e = getattr(node, "extra", None)
-        stack = e.metadata.get(TRACEBACK) if e is not None else None
-        entry = _ENTRY.match(stack[-1]) if stack else None
-        if entry is not None:
-            where = Site(entry[1], int(entry[2]), entry[3])
-            return Note(where, (), ()) if found is None else found._replace(site=where)
-    return found
+    note = noted(node)
+    trace = getattr(node, "noted", {}).get(TRACEBACK)
+    if trace is not None and (note is None or note.site is None) and (lines := trace.lines()):
+        where = Site(*lines[-1])
+        return Note(where, (), ()) if note is None else note._replace(site=where)
+    return note
 
 
-class record_lines:
-    """Within this context, on every thread, nodes remember the line of the program that made them, and the shapes and dtypes of their outputs.
+class _Noting:
+    """A context manager whose blocks are noted. It may be entered several times, and left in any order and context."""
 
-    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. Also a decorator: while the function runs, which
-    may be a coroutine function; of a generator, while its steps do.
+    def __init__(self) -> None:
+        self._entered: list[_Block] = []
+
+    def _block(self) -> _Block:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        block = self._block()
+        self._entered.append(block)
+        put((*_open(), block))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        inside = _open()
+        block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]  # a generator may end it anywhere
+        self._entered.remove(block)
+        block.open = False
+        for seen in block.seen_by:
+            seen.stale, seen.plain = True, False
+        if block in inside or not _open():
+            put(_open())
+
+
+def _open() -> tuple[_Block, ...]:
+    """The open blocks of this context, outermost first."""
+    current = in_force()
+    return () if current is None else tuple(b for b in current.blocks if b.open)
+
+
+class record_lines(_Noting):
+    """Within this context, nodes remember the line of the program that made them, and the shapes and dtypes of their outputs.
+
+    `draw`, `print_graph` and `memory_report` tell these. Anomaly mode remembers lines as well. It belongs to this thread and asyncio task, to tasks
+    begun inside, and to threads that run in a copy of its context. Also a decorator: while the function runs, which may be a coroutine function;
+    of a generator, while its steps do.
     """
+
+    def _block(self) -> _Block:
+        return _Block(None)
 
     def __call__(self, function: F) -> F:
         return each_call(function, record_lines)  # type: ignore[return-value]
 
-    def __enter__(self) -> record_lines:
-        instruments.install(_remember)
-        _recorders.append(None)
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        _recorders.pop()
-        instruments.remove(_remember)
-
-
-class _Block:
-    """A block with a label, as long as it is open."""
-
-    __slots__ = ("name", "number", "open")
-
-    def __init__(self, name: str, number: int) -> None:
-        self.name, self.number, self.open = name, number, True
-
-
-class label:
+class label(_Noting):
     """Within this context, on this thread or task, nodes belong to the part of the graph of this name: what `draw` folds a large graph by.
 
     Labels nest. Also a decorator: each call of the function is one block of that name, of a coroutine function, too. A generator function that
@@ -183,24 +259,12 @@ class label:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError(f"label takes the name of a part of the graph, a str, not {type(name).__name__}")
+        super().__init__()
         self.name = name
         self._number = 0  # of the call that it is for
-        self._blocks: list[_Block] = []
 
-    def __enter__(self) -> label:
-        instruments.install(_remember)
-        block = _Block(self.name, self._number or next(_numbers))
-        self._blocks.append(block)
-        _labels.set((*_labels.get(), block))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        inside = _labels.get()
-        block = next((b for b in reversed(inside) if b in self._blocks), None) or self._blocks[-1]  # a generator may end it anywhere
-        self._blocks.remove(block)
-        block.open = False
-        _labels.set(tuple(b for b in inside if b.open))
-        instruments.remove(_remember)
+    def _block(self) -> _Block:
+        return _Block(self.name, self._number or next(_numbers))
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]

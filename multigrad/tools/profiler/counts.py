@@ -8,9 +8,9 @@ from typing import Any
 
 from ...engine.element import host_of
 from ...engine.level import Layer
-from ...engine.profiling import FORWARD, Call
 from ...engine.tensor import element_of, strip, wrap
 from ...layers.batched import Batched
+from ...observe import FORWARD, Call
 from ...registry import Op, per_operation
 from . import flops as formulas
 from .memory import arrays

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from ...engine.profiling import BACKWARD, FORWARD
+from ...observe import BACKWARD, FORWARD
 from . import table, trace
 from .nesting import merge_twins, nest, share_time
 
@@ -127,7 +127,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.is_user_annotation = is_user_annotation
         self.lane = lane
         self._op: Any = None  # the declaration of an operation
-        self._rule: object = None  # the run of a rule that called it, see engine/profiling.py
+        self._rule: object = None  # the run of a rule that called it, see observe.Place
         self._own_time: float | None = None
 
     def append_kernel(self, name: Any, device: int, duration: float) -> None:

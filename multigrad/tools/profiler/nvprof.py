@@ -14,8 +14,8 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...engine.profiling import BACKWARD, FORWARD
 from ...errors import MultigradError
+from ...observe import BACKWARD, FORWARD
 from .events import EventList, FunctionEvent, StringTable
 
 if TYPE_CHECKING:

@@ -5,24 +5,27 @@ from __future__ import annotations
 import importlib
 from typing import Any, Literal
 
-from ...engine import graph, profiling
+from ... import observe
+from ...engine import graph
 from ...engine.element import host_of
-from ...engine.profiling import Call, Frame, Label
+from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer
 from .memory import arrays
-from .recorder import Detail, describe
+from .recorder import Detail, describe, node_sequence
 
 LEAF = 2**64 - 1
 
 
-class _Ranges(profiling.Watcher):
+class _Ranges(Observer):
     """Tells NVTX of everything that begins and ends; on a library with a profiler of its own, that one, too."""
+
+    events = frozenset({OPERATION, WRITE, FUNCTION, STEP, TANGENT, LABEL})
 
     def __init__(self, nvtx: Any, record_shapes: bool) -> None:
         self.nvtx = nvtx
         self.record_shapes = record_shapes
         self._labels: dict[Label, Any] = {}
 
-    def begin(self, call: Call, frame: Frame) -> Any:
+    def begin(self, call: Call) -> Any:
         text = f"{call.name}, seq={upcoming()}" if call.node is None else f"{call.name}, stashed seq={_number(call.node)}"
         if self.record_shapes:
             detail = Detail()
@@ -34,15 +37,15 @@ class _Ranges(profiling.Watcher):
             own.__enter__()
         return own
 
-    def end(self, token: Any, call: Call, frame: Frame) -> None:
+    def end(self, token: Any, call: Call) -> None:
         if token is not None:
             token.__exit__(None, None, None)
         self.nvtx.pop_range()
 
-    def enter(self, label: Label) -> None:
+    def opened(self, label: Label) -> None:
         self._labels[label] = self.nvtx.start_range(label.name)  # of a task it may end while another one has the thread
 
-    def leave(self, label: Label) -> None:
+    def closed(self, label: Label) -> None:
         opened = self._labels.pop(label, None)
         if opened is not None:
             self.nvtx.end_range(opened)
@@ -55,7 +58,7 @@ class _Ranges(profiling.Watcher):
 
 def _number(node: graph.Node) -> int:
     """The number that the node was made with; of the end of the graph at a leaf, which no operation made, PyTorch's for these."""
-    found = profiling.node_sequence(node)
+    found = node_sequence(node)
     return found if found >= 0 else LEAF
 
 
@@ -99,11 +102,11 @@ class emit_nvtx:
             raise ImportError("emit_nvtx needs the package nvtx: pip install 'multigrad-array[nvtx]'") from error
         self.entered = True
         self._ranges = _Ranges(nvtx, self.record_shapes)
-        profiling.watch(self._ranges)
+        observe.enter(self._ranges)
         return self
 
     def __exit__(self, *exc: object) -> Literal[False]:
         if self._ranges is not None:
-            profiling.unwatch(self._ranges)
+            observe.leave(self._ranges)
             self._ranges = None
         return False

@@ -7,7 +7,7 @@
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
 An event is one call: of an operation under the name of our table ("multiply"), of a node of a pass ("MultiplyBackward", "AccumulateGrad"), of a
-Function ("MyFunction"), or of a block with a label. It costs nothing while it is not in use: see engine/profiling.py.
+Function ("MyFunction"), or of a block with a label. It costs nothing while it is not in use: see observe.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ...engine import profiling
+from ... import observe
 from ...engine.each_call import each_call
 from . import trace
 from .events import EventList, FunctionEventAvg
@@ -101,14 +101,14 @@ class profile:
         self.trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback else secrets.token_hex(16).upper()
         self.entered = True
         self._recorder = Recorder(self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.use_device)
-        profiling.watch(self._recorder)
+        observe.enter(self._recorder)
         return self
 
     def __exit__(self, *exc: object) -> Literal[False]:
         if self.enabled:
             if self._recorder is None or self._recorder.end_time is not None:
                 raise RuntimeError("the profiler is not running: each is entered and left once")
-            profiling.unwatch(self._recorder)
+            observe.leave(self._recorder)
             self._recorder.close()
             self._events = None
         return False
@@ -201,17 +201,17 @@ class record_function:
         self._opened: list[Any] = []
 
     def __enter__(self) -> record_function:
-        self._opened.append(profiling.open_label(self.name, self.args))
+        self._opened.append(observe.open_label(self.name, self.args))
         return self
 
     def __exit__(self, *exc: object) -> None:
         opened = self._opened[-1]
         if opened is not None and not self.run_callbacks_on_exit:
-            profiling.leave_label(opened)
+            observe.leave_label(opened)
             return
         self._opened.pop()
         if opened is not None:
-            profiling.close_label(opened)
+            observe.close_label(opened)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return each_call(function, lambda: record_function(self.name, self.args))
@@ -223,5 +223,5 @@ class record_function:
         self.run_callbacks_on_exit = False
         opened = self._opened[-1]
         if opened is not None:
-            future.add_done_callback(lambda _: profiling.close_label(opened, restore=False))
+            future.add_done_callback(lambda _: observe.close_label(opened, restore=False))
         return future

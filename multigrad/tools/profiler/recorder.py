@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
 
+from ... import observe
 from ...backends import discovery
 from ...engine import graph
 from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node
-from ...engine.profiling import BACKWARD, FORWARD, LABEL, Call, Frame, Label, Watcher
-from ...errors import BackendError
-from . import seams
+from ...engine.graph import AccumulateGrad, Node, Pick
+from ...engine.level import Layer
+from ...engine.tensor import Tensor
+from ...errors import PACKAGE, BackendError
+from ...observe import BACKWARD, FORWARD, FUNCTION, LABEL, OPERATION, STEP, TANGENT, USER, WRITE, Call, Label, Observer, here
 from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
 from .events import EventList, FunctionEvent
 from .memory import Memory, arrays
 
 MEMORY_EVENT_NAME = "[memory]"
-assert seams
-_PACKAGE = str(Path(__file__).parents[2])
 
 
 def times_devices(use_device: str) -> bool:
@@ -54,8 +53,30 @@ class Detail:
         self.host: Host | None = None
 
 
-class Recorder(Watcher):
-    """Notes every call as a tuple (see Watcher), with a Detail if anything but times is wanted."""
+def sequence(result: Any) -> int:
+    """The number of the node that recorded a result, -1 if none did."""
+    if isinstance(result, (tuple, list)):
+        return next((n for n in map(sequence, result) if n >= 0), -1)
+    while isinstance(result, Layer) and not isinstance(result, Tensor):  # of the primal, or of all examples
+        result = result._array
+    node = getattr(result, "_node", None)
+    return -1 if node is None else node_sequence(node)
+
+
+def node_sequence(node: Node) -> int:
+    """The number of a node, -1 for the end of the graph at a leaf."""
+    if type(node) is Pick:
+        node = node.next
+    return -1 if type(node) is AccumulateGrad else node.seq
+
+
+class Recorder(Observer):
+    """Notes every call, with a Detail if anything but times is wanted, as a tuple
+
+        (declaration or name, start, end, place, thread, sequence number, scope, detail)
+    """
+
+    events = frozenset({OPERATION, WRITE, FUNCTION, STEP, TANGENT, LABEL})
 
     def __init__(self, shapes: bool, flops: bool, memory: bool, stack: bool, use_device: str | None) -> None:
         self.shapes, self.flops, self.stack, self.use_device = shapes, flops, stack, use_device
@@ -67,20 +88,36 @@ class Recorder(Watcher):
         self.start = perf_counter_ns()
         self.began = time_ns()
         self.end_time: int | None = None
-        if not (shapes or flops or memory or stack or use_device):
-            self.add = self.calls.append
-        if flops:
-            self.lift = over_layers
+        self.plain = not (shapes or flops or memory or stack or use_device)
+        if self.plain:
+            self.timed = self._timed
+
+    def lift(self, rule: Any, *args: Any) -> Any:
+        return over_layers(rule, *args) if self.flops else rule(*args)
 
     def close(self) -> None:
         """Note nothing any more, whatever still runs elsewhere."""
         self.end_time = perf_counter_ns()
+        self.ended = True
         self.calls, self.labels = list(self.calls), list(self.labels)
         if self.memory is not None:
             self.memory.closed = True
 
-    def begin(self, call: Call, frame: Frame) -> Any:
-        if self.add is not None:
+    def _timed(self, what: Any, start: int, end: int, result: Any) -> None:
+        if type(result) is Tensor:
+            node = result._node
+            number = -1 if node is None else node.seq if type(node) is Node else sequence(result)
+        elif result is NotImplemented:
+            return
+        else:
+            number = sequence(result)
+        if self.ended:  # it was closed, and this thread or task has not been told
+            observe.leave(self)
+        else:
+            self.calls.append((what, start, end, here(), get_ident(), number, FORWARD, None))
+
+    def begin(self, call: Call) -> Any:
+        if self.plain:
             return perf_counter_ns(), None
         detail = Detail()
         if self.memory is not None:
@@ -93,7 +130,7 @@ class Recorder(Watcher):
             self._mark(call, detail, (call.args, call.kwargs))
         return perf_counter_ns(), detail
 
-    def end(self, token: Any, call: Call, frame: Frame) -> None:
+    def end(self, token: Any, call: Call) -> None:
         end = perf_counter_ns()
         result = call.result
         if result is NotImplemented or self.end_time is not None:  # it was closed, and this thread or task has not been told
@@ -110,10 +147,11 @@ class Recorder(Watcher):
                 detail.flops = wanted_gradients(call.node) if call.node is not None else flops(call, result)
                 detail.alone = type(call.node) is Node
         what = call.op if call.op is not None and call.op.name == call.name else call.name
-        self.calls.append((what, start, end, frame, threading.get_ident(), -1 if failed and call.node is None else call.seq,
-                           FORWARD if call.node is None else BACKWARD, detail))
+        node = call.node
+        number = node_sequence(node) if node is not None else -1 if failed else sequence(result if call.of is None else call.of)
+        self.calls.append((what, start, end, here(), get_ident(), number, FORWARD if node is None else BACKWARD, detail))
 
-    def enter(self, label: Label) -> None:
+    def opened(self, label: Label) -> None:
         if self.end_time is None:
             self.labels.append(label)
 
@@ -143,7 +181,7 @@ def source() -> list[str]:
     found = []
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith((_PACKAGE, "<multigrad", "<pullback")):
+        if not code.co_filename.startswith((PACKAGE, "<multigrad", "<pullback")):
             found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
     return found
@@ -230,7 +268,7 @@ def _us(recorder: Recorder, time: int) -> float:
 
 def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
     end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
-    return FunctionEvent(number, label.name, label.thread, _us(recorder, label.start), _us(recorder, end), scope=LABEL, is_user_annotation=True,
+    return FunctionEvent(number, label.name, label.thread, _us(recorder, label.start), _us(recorder, end), scope=USER, is_user_annotation=True,
                          use_device=recorder.use_device, is_async=label.end_thread != label.thread, lane=label.task,
                          concrete_inputs=None if label.args is None else [label.args])
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...engine.profiling import BACKWARD, FORWARD
+from ...observe import BACKWARD, FORWARD
 
 FLOW = "fwdbwd"
 

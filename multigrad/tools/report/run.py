@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ...engine.profiling import BACKWARD, FORWARD
+from ...observe import BACKWARD, FORWARD
 from ..graphs import noting
 from ..graphs.drawing import STYLE, counted, size
 from ..graphs.memory import MemoryReport, Share
@@ -21,7 +21,7 @@ from ..profiler.recorder import MEMORY_EVENT_NAME
 from ..profiler.table import format_time
 from ..profiler.trace import _rows
 from .page import page
-from .watch import Held, Observer, Seen
+from .watch import Held, RunObserver, Seen
 
 LOOK = 8
 """The scope, in the page alone, of the moments in which the report itself looked at a graph."""
@@ -45,7 +45,7 @@ class Run:
         self.status = 0
         self.when = datetime.now().astimezone()
         self.profile = profile(record_shapes=True, profile_memory=True, with_stack=True)
-        self.observer = Observer()
+        self.observer = RunObserver()
 
     def begin(self) -> None:
         """Look at all that runs from here on."""
@@ -73,7 +73,7 @@ class Run:
         recorder = self.profile._recorder
         assert recorder is not None
         start = recorder.start
-        end = max([self.observer.ended - start, *(round(1000 * e.time_range.end) for e in events)])
+        end = max([self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)])
         memory = _memory(self.observer, start)
         seen = self.observer.graph
         graph = "" if seen is None else f"{_which(seen, self.observer.passes)}: {seen.summary or seen.error}"
@@ -126,7 +126,7 @@ class _Table:
         return self.numbers.setdefault(x, len(self.numbers))
 
 
-def _trace(events: EventList, observer: Observer, start: int) -> dict[str, Any]:
+def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, Any]:
     """Columns, one entry an event, in the order in which they began. `line` and `shapes` are -1 where they are not known."""
     names, lines, shapes = _Table(), _Table(), _Table()
     fields: tuple[str, ...] = ("name", "start", "duration", "row", "depth", "scope", "line", "shapes", "sequence", "self", "bytes")
@@ -173,14 +173,14 @@ def _line(entry: str) -> str:
 # ----- Memory -----
 
 
-def _memory(observer: Observer, start: int) -> dict[str, Any]:
+def _memory(observer: RunObserver, start: int) -> dict[str, Any]:
     """The line of bytes, its peak, and what is alive there and at the end."""
     line = observer.timeline()
     peak = max(line, key=lambda x: x[1], default=(start, 0, 0))
     last = line[-1] if line else (start, 0, 0)
     points = [[t - start, total, device] for t, total, device in _thinned(line)]
     return {"points": points, "devices": any(x[2] for x in line), "peak": [peak[0] - start, peak[1]], "last": last[1],
-            "at_peak": _holders(observer.alive(peak[0])), "at_end": _holders(observer.alive(observer.ended))}
+            "at_peak": _holders(observer.alive(peak[0])), "at_end": _holders(observer.alive(observer.stopped))}
 
 
 def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

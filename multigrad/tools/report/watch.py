@@ -9,14 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
-from types import ModuleType
 from typing import Any
 
-from ...engine import backward, gradients, profiling
+from ... import observe
+from ...engine import backward
 from ...engine.element import Host, host_of
-from ...engine.graph import AccumulateGrad, Node, Pick
-from ...engine.profiling import Call, Frame, Watcher
+from ...engine.graph import AccumulateGrad, Node, Pick, notes
 from ...engine.tensor import Tensor, wrap_at
+from ...observe import FUNCTION, LABEL, OPERATION, PASS, STEP, TANGENT, WRITE, Call, Observer
 from ..graphs import noting
 from ..graphs.drawing import GraphPicture
 from ..graphs.memory import MemoryReport
@@ -55,8 +55,10 @@ class Seen:
     error: str = ""
 
 
-class Observer(Watcher):
+class RunObserver(Observer):
     """Watches while a script runs. `close` is called when the script has ended and still has its arrays."""
+
+    events = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, LABEL})
 
     def __init__(self) -> None:
         self.held: list[Held] = []
@@ -67,35 +69,29 @@ class Observer(Watcher):
         """(start, end, thread) of each time that a graph was looked at."""
         self.later: set[str] = set()
         """The libraries in use that compute after their functions have returned."""
-        self.began = self.ended = perf_counter_ns()
+        self.began = self.stopped = perf_counter_ns()
         self._spent = 0
-        self._closed = False
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
         self._last: weakref.ref[Tensor] | None = None
-        self._modules: tuple[ModuleType, ...] = ()
 
     def open(self) -> None:
-        from ...func import reverse
-
-        self._modules = (gradients, reverse)  # each has the name of its own
-        for module in self._modules:
-            profiling.exchange(vars(module), "run_pass", self._passing)
-        profiling.watch(self)
+        observe.enter(self)
 
     def close(self) -> None:
-        profiling.unwatch(self)
-        for module in self._modules:
-            profiling.restore(vars(module), "run_pass", self._passing)
-        self.ended = perf_counter_ns()
-        self._closed = True
+        observe.leave(self)
+        self.ended = True
+        self.stopped = perf_counter_ns()
         last = None if self._last is None else self._last()
         if not self.passes and last is not None:
             self._look([last], 0, self._site_of(last._node))
 
     # ----- Calls -----
 
-    def begin(self, call: Call, frame: Frame) -> Any:
+    def begin(self, call: Call) -> Any:
+        if call.kind is PASS:
+            self._passing(*call.args)
+            return None
         for x, host in _hosted((call.args, call.kwargs)):
             holder, _ = host.backend.kernel("storage")(host.xp, x)
             if id(holder) not in self._alive:
@@ -104,7 +100,9 @@ class Observer(Watcher):
             self._nodes[threading.get_ident()].append((call.node.name(), self._site_of(call.node)))
         return None
 
-    def end(self, token: Any, call: Call, frame: Frame) -> None:
+    def end(self, token: Any, call: Call) -> None:
+        if call.kind is PASS:
+            return
         time = perf_counter_ns()
         inside = self._nodes[threading.get_ident()]
         if call.node is not None and inside:
@@ -117,7 +115,7 @@ class Observer(Watcher):
         if type(call.node) is AccumulateGrad:
             result = call.node.cell.grad
         what, where = within if within is not None else (call.name, site(sys._getframe(1), skipped()))
-        self._note(result if call.of is None else call.of, where, frame, within is None)
+        self._note(result if call.of is None else call.of, where, within is None)
         for x, host in _hosted(result):
             holder, nbytes = host.backend.kernel("storage")(host.xp, x)
             if "mark" in host.backend.kernels:
@@ -130,7 +128,7 @@ class Observer(Watcher):
 
         def freed(_: Any) -> None:
             self._alive.pop(key, None)
-            if held is not None and not self._closed:
+            if held is not None and not self.ended:
                 held.freed = perf_counter_ns()
 
         try:
@@ -140,7 +138,7 @@ class Observer(Watcher):
         if held is not None:
             self.held.append(held)
 
-    def _note(self, result: Any, where: Site | None, frame: Frame, outside: bool) -> None:
+    def _note(self, result: Any, where: Site | None, outside: bool) -> None:
         """Leave the line and the labels for those who look at the graph, as `record_lines` does."""
         outs = [t for t in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(t, Tensor)]
         node = next((t._node for t in outs if t._node is not None), None)
@@ -149,14 +147,14 @@ class Observer(Watcher):
         if outside:
             self._last = weakref.ref(next(t for t in outs if t._node is not None))
         owner = node.next if type(node) is Pick else node
-        known = noting._notes.get(owner)
+        known = noting.noted(owner)
         if known is not None and known.site is not None:
             return  # what returned its argument, or is around what made the node
-        labels, label = [], frame.label
+        labels, label = [], observe.here().label
         while label is not None:
             labels.append((label.name, id(label)))
             label = label.outer
-        noting._notes[owner] = Note(where, known.labels if known is not None and known.labels else tuple(reversed(labels)),
+        notes(owner)[noting.NOTE] = Note(where, known.labels if known is not None and known.labels else tuple(reversed(labels)),
                                     known.outputs if known is not None else tuple(map(output_of, outs)))
 
     @staticmethod
@@ -166,16 +164,11 @@ class Observer(Watcher):
 
     # ----- Graphs -----
 
-    def _passing(self, original: Any) -> Any:
-        def run_pass(roots: Any, p: Any) -> Any:
-            frame = profiling.here.get()
-            if frame is not None and self in frame.watchers and backward.current.get() is None:
-                self.passes += 1
-                if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.began):
-                    self._look([_root(node, g, p.like) for node, g in roots], self.passes, site(sys._getframe(1), skipped()))
-            return original(roots, p)
-
-        return run_pass
+    def _passing(self, roots: Any, p: Any) -> None:
+        if backward.current.get() is None:
+            self.passes += 1
+            if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.began):
+                self._look([_root(node, g, p.like) for node, g in roots], self.passes, site(sys._getframe(1), skipped()))
 
     def _look(self, tensors: Sequence[Tensor], number: int, where: Site | None) -> None:
         start = perf_counter_ns()

@@ -1,0 +1,362 @@
+"""Observers: who is told of what, in which contexts, and that nothing is left behind. See test_gate.py for the gate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import func, observe
+from multigrad.autograd import Function, profiler
+from multigrad.autograd.graph import saved_tensors_hooks
+from multigrad.observe import CONVERSION, FUNCTION, LABEL, NODE, OPERATION, PASS, STEP, WRITE, Observer
+
+ALL = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE, LABEL})
+
+
+class Log(Observer):
+    """Writes down what it is told: `+kind name` where something begins, `-kind name` where it ends, `node name`."""
+
+    def __init__(self, *events: str, whole: bool = False) -> None:
+        self.events = frozenset(events) or ALL
+        self.whole = whole
+        self.told: list[str] = []
+        self.results: list[Any] = []
+
+    def begin(self, call: observe.Call) -> str:
+        self.told.append(f"+{call.kind} {call.name}".strip())
+        return call.name
+
+    def end(self, token: str, call: observe.Call) -> None:
+        assert token == call.name
+        self.told.append(f"-{call.kind} {call.name}".strip())
+        self.results.append(call.result)
+
+    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+        self.told.append(f"node {node.name()}")
+
+    def opened(self, label: observe.Label) -> None:
+        self.told.append(f"+label {label.name}")
+
+    def closed(self, label: observe.Label) -> None:
+        self.told.append(f"-label {label.name}")
+
+    @property
+    def begun(self) -> list[str]:
+        return [text[1:].partition(" ")[2] for text in self.told if text[0] == "+"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    yield
+    assert observe.gate.get() is True and observe.here().label is None
+
+
+@pytest.fixture
+def x(backend):
+    return mg.asarray([1.0, 2.0, 3.0], backend=backend, requires_grad=True)
+
+
+class TestEvents:
+    def test_a_recorded_operation_and_a_pass(self, x):
+        with Log() as log:
+            mg.sum(x * x).backward()
+        assert log.told == [
+            "+operation multiply", "node MultiplyBackward", "-operation multiply",
+            "+operation sum", "node SumBackward", "-operation sum",
+            "+pass backward", "+step SumBackward", "-step SumBackward", "+step MultiplyBackward", "-step MultiplyBackward",
+            "+step AccumulateGrad", "-step AccumulateGrad", "-pass backward",
+        ]  # fmt: skip
+
+    def test_what_is_not_recorded(self, x):
+        with Log() as log, mg.no_grad():
+            x * x
+            mg.sin(x.array)
+        assert log.begun == ["multiply", "array", "sin"] and "node" not in " ".join(log.told)
+
+    @pytest.mark.parametrize("write", [
+        lambda t: t.__imul__(2.0), lambda t: t.__setitem__(0, 5.0), lambda t: t.exp_(), lambda t: t[1:].__iadd__(1.0),
+    ], ids=["imul", "setitem", "twin", "view"])  # fmt: skip
+    def test_writes(self, x, write):
+        y = x * 1.0
+        with Log(WRITE) as log:
+            write(y)
+        assert [text[0] for text in log.told] == ["+", "-"]
+        with Log(WRITE) as log, mg.no_grad():
+            write(mg.asarray([1.0, 2.0, 3.0]))
+        assert [text[0] for text in log.told] == ["+", "-"]
+
+    def test_a_function(self, x):
+        class Double(Function):
+            @staticmethod
+            def forward(ctx: Any, t: Any) -> Any:
+                return t * 2.0
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2.0
+
+        cube = func.custom_jvp(lambda t: t * t * t)
+        cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]))
+        with Log(FUNCTION, NODE, STEP) as log:
+            mg.sum(Double.apply(x)).backward()
+        assert log.told == ["+function Double", "node DoubleBackward", "-function Double", "node SumBackward", "+step SumBackward",
+                            "-step SumBackward", "+step DoubleBackward", "-step DoubleBackward", "+step AccumulateGrad", "-step AccumulateGrad"]
+        with Log(FUNCTION) as log:
+            func.vmap(func.grad(lambda t: mg.sum(cube(t))))(np.ones((2, 3)))
+            func.jvp(cube, (np.ones(3),), (np.ones(3),))
+        assert len(log.begun) == 2
+
+    def test_conversions(self, backend):
+        t = mg.asarray(1.5, backend=backend)
+        with Log(CONVERSION) as log:
+            t.item(), t.tolist(), float(t), bool(t), t.array, t.detach(), t.data, t.numpy()
+        outer = [name for name in log.begun if name != "__array__"]  # which numpy() calls
+        assert outer == ["item", "tolist", "__float__", "__bool__", "array", "detach", "data", "numpy"]
+        with Log(CONVERSION, whole=True) as log:
+            t.numpy()
+        assert log.begun == ["numpy"]
+
+    def test_a_leaf_is_a_node_without_operands(self, backend):
+        seen = []
+
+        class Leaves(Observer):
+            events = frozenset({NODE})
+
+            def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+                seen.append((node.name(), operands, result))
+
+        with Leaves():
+            t = mg.asarray([1.0], backend=backend, requires_grad=True)
+        assert [(name, operands) for name, operands, _ in seen] == [("AccumulateGrad", ())] and seen[0][2] is t
+
+    def test_labels(self):
+        with profiler.record_function("unseen"), Log(LABEL) as log, profiler.record_function("outer"), profiler.record_function("inner"):
+            assert observe.here().label.outer.name == "outer"
+        assert log.told == ["+label outer", "+label inner", "-label inner", "-label outer"]
+
+    def test_arguments_and_results(self, x):
+        calls = []
+
+        class Calls(Observer):
+            events = frozenset({OPERATION})
+
+            def end(self, token: Any, call: observe.Call) -> None:
+                calls.append((call.op.name, call.order, call.args, call.kwargs, call.result))
+
+        with Calls():
+            y = 2.0 / x
+            z = mg.sum(y, axis=0, keepdims=True)
+        (name, order, args, _, first), (other, _, given, options, second) = calls
+        assert (name, order, args[0], args[1]) == ("divide", ("x2", "x1"), x, 2.0) and first is y
+        assert other == "sum" and given[0] is y and options == {"axis": 0, "dtype": None, "keepdims": True} and second is z
+
+
+class TestOnce:
+    @pytest.mark.parametrize("wrap", [
+        lambda f: f, func.grad, lambda f: func.vmap(func.grad(f)), lambda f: func.grad(lambda t: mg.sum(func.vmap(f)(t))),
+        lambda f: lambda t: func.jvp(func.grad(lambda u: mg.sum(f(u))), (t,), (t,)),
+    ], ids=["plain", "grad", "vmap of grad", "grad of vmap", "jvp of grad"])  # fmt: skip
+    def test_an_operation_is_told_where_it_is_called(self, wrap):
+        def f(t: Any) -> Any:
+            return mg.sum(mg.sin(t) * t)
+
+        with Log(OPERATION, whole=True) as log:
+            wrap(f)(np.ones((2, 3)))
+        assert [name for name in log.begun if name in ("sin", "multiply")][:2] == ["sin", "multiply"]
+        assert log.begun.count("sin") == 1
+
+    def test_whole_operations_hide_their_parts(self, x):
+        a = mg.asarray(np.ones((3, 2, 4)), requires_grad=True)
+        b = mg.asarray(np.ones((4, 5)), requires_grad=True)
+        with Log(OPERATION) as parts, Log(OPERATION, NODE, whole=True) as whole:
+            func.vmap(lambda t: t @ b)(a)
+        assert parts.begun[0] == "matmul" and len(parts.begun) > 1
+        assert whole.begun == ["matmul"] and "node MatmulBackward" in whole.told
+
+    def test_composite_operations_are_what_they_consist_of(self):
+        mg.registry.composite("test_observe_double(x, /)", lambda xp, x: x + x, chapter="test")
+        x = mg.asarray([1.0])
+        try:
+            with Log(OPERATION, whole=True) as log:
+                mg.test_observe_double(x)
+        finally:
+            del mg.registry.OPS["test_observe_double"]
+        assert log.begun == ["test_observe_double", "add"]
+
+
+class TestErrors:
+    def test_what_raises_ends(self, x):
+        shorter = x[:2]
+        with Log() as log, pytest.raises((ValueError, TypeError), match="shape|broadcast|operands|incompatible"):
+            x * shorter
+        assert log.told == ["+operation multiply", "-operation multiply"] and isinstance(log.results[0], (ValueError, TypeError))
+
+    def test_an_observer_that_raises(self, x):
+        class Refusing(Observer):
+            events = frozenset({OPERATION})
+
+            def end(self, token: Any, call: observe.Call) -> None:
+                raise RuntimeError("not here")
+
+        with Log(OPERATION) as outer, Refusing(), Log(OPERATION) as inner, pytest.raises(RuntimeError, match="not here"):
+            mg.sin(x)
+        assert outer.told == inner.told == ["+operation sin", "-operation sin"]
+
+    def test_a_left_operand(self, x):
+        """What leaves the work to another operand has no result."""
+
+        class Other:
+            def __rmul__(self, other: Any) -> str:
+                return "theirs"
+
+        with Log(OPERATION) as log:
+            assert x * Other() == "theirs"
+        assert log.results == [NotImplemented]
+
+
+class TestContexts:
+    def test_other_threads_and_contexts(self, x):
+        with Log(OPERATION) as log:
+            for target in (lambda: mg.sin(x), contextvars.Context().run):
+                thread = threading.Thread(target=target, args=() if target.__name__ == "<lambda>" else (mg.sin, x))
+                thread.start()
+                thread.join()
+            assert log.told == []
+            thread = threading.Thread(target=contextvars.copy_context().run, args=(mg.sin, x))
+            thread.start()
+            thread.join()
+        assert log.begun == ["sin"]
+
+    def test_tasks(self, x):
+        async def main() -> Log:
+            started = asyncio.Event()
+
+            async def before() -> None:
+                await started.wait()
+                mg.sin(x)
+
+            async def inside() -> None:
+                mg.cos(x)
+
+            task = asyncio.ensure_future(before())
+            await asyncio.sleep(0)
+            with Log(OPERATION) as log:
+                started.set()
+                await task
+                await asyncio.ensure_future(inside())
+            return log
+
+        assert asyncio.run(main()).begun == ["cos"]
+
+    def test_any_order(self, x):
+        first, second, mode = Log(OPERATION), Log(OPERATION), mg.no_grad()
+        for one in (first, mode, second):
+            one.__enter__()
+        first.__exit__()
+        mg.sin(x)
+        mode.__exit__(None, None, None)
+        assert mg.is_grad_enabled()
+        mg.cos(x)
+        second.__exit__()
+        assert first.begun == [] and second.begun == ["sin", "cos"]
+
+    def test_the_same_observer_twice(self, x):
+        with Log(OPERATION, NODE) as log, log:
+            mg.sin(x)
+        assert log.told == ["+operation sin", "node SinBackward", "-operation sin"]
+
+    def test_a_generator_that_is_closed_elsewhere(self, x):
+        class Once(Log):
+            def __exit__(self, *exc: object) -> None:
+                self.ended = True
+                super().__exit__(*exc)
+
+        log = Once(OPERATION)
+
+        def generator() -> Any:
+            with log:
+                yield
+
+        g = generator()
+        next(g)
+        thread = threading.Thread(target=g.close)
+        thread.start()
+        thread.join()
+        mg.sin(x)
+        assert log.told == [] and observe.gate.get() is True
+
+    def test_inside_a_transformation(self, x):
+        """What a function enters and does not leave ends with the transformation."""
+        log = Log(OPERATION)
+        func.grad(lambda t: mg.sum(log.__enter__() and t * t))(np.ones(2))
+        assert "multiply" in log.begun and observe.gate.get() is True
+
+    def test_with_grad_modes_and_hooks(self, x):
+        packed: list[int] = []
+        with Log(NODE) as log, saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t):
+            mg.sin(x)
+            with mg.no_grad():
+                mg.cos(x)
+                with mg.enable_grad():
+                    mg.exp(x)
+        assert log.told == ["node SinBackward", "node ExpBackward"] and len(packed) == 2
+
+    def test_hooks_see_what_a_pass_calls(self, x):
+        with Log(OPERATION) as log:
+            y = x * 2.0
+            y.register_hook(lambda g: mg.sin(g))
+            mg.sum(y).backward()
+        assert log.begun == ["multiply", "sum", "sin"]
+
+
+def test_observers_and_what_they_keep_are_freed_by_reference_counting(x):
+    class Keeping(Log):
+        pass
+
+    gc.collect()
+    gc.disable()
+    try:
+        for whole in (True, False):
+            log = Keeping(whole=whole)
+            with log, mg.no_grad(), mg.enable_grad(), Log():
+                mg.sum(mg.sin(x)).backward()
+            gone = weakref.ref(log)
+            log.results.clear()
+            del log
+            assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_times_alone(x):
+    taken: list[Any] = []
+
+    class Times(Observer):
+        events = frozenset({OPERATION})
+
+        def timed(self, op: Any, start: int, end: int, result: Any) -> None:  # type: ignore[override]
+            taken.append((op.name, end >= start, result is not None))
+
+    shorter = x[:2]
+    with Times():
+        mg.sin(x)
+        with pytest.raises(Exception, match=r"\S"):
+            x @ shorter
+    assert taken == [("sin", True, True), ("matmul", True, False)]
+
+
+def test_a_plain_node_stays_one(x):
+    """Observers do not change what is recorded."""
+    from multigrad.engine.graph import Node
+
+    with Log(), mg.autograd.graph.label("part"), mg.autograd.graph.record_lines():
+        y = x * x
+    assert type(y.grad_fn) is Node
