@@ -26,6 +26,8 @@ OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = "operation", "writ
 """Calls: of an operation, of one in place, of a Function, of a node in a pass, of a pass, of the rule of a tangent, of what leaves the graph."""
 NODE, SAVED, LABEL = "node", "saved", "label"
 """What else happens: a node is made, a node keeps arrays, a labelled block begins and ends."""
+EVENTS = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION, NODE, SAVED, LABEL})
+"""All events that an observer may ask for."""
 
 FORWARD, BACKWARD, USER = 0, 1, 7
 """The scopes of events, as PyTorch numbers them."""
@@ -55,7 +57,7 @@ class Call:
 class Observer:
     """What is told of the events that it asks for, in the contexts that it was entered in.
 
-    events  of which kinds, by the names of this module
+    events  of which kinds, some of EVENTS; others are refused when it is entered
     timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
             declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left that to another operand, None
             if it raised
@@ -235,7 +237,10 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
 
 
 def enter(observer: Observer) -> None:
-    """Have `observer` told in this context from now on, until `leave`."""
+    """Have `observer` told in this context from now on, until `leave`. Raises ValueError where it asks for events that there are not."""
+    if not observer.events <= EVENTS:
+        raise ValueError(f"{type(observer).__name__}.events names {', '.join(sorted(observer.events - EVENTS))}; the events are "
+                         f"{', '.join(sorted(EVENTS))}")
     before = gate.get()
     try:
         gate.set(watched(before, (*watching(before), observer)))

@@ -58,6 +58,7 @@ __all__ = [
     "linear",
     "multilinear",
     "nondifferentiable",
+    "on_declaration",
 ]
 
 OPERATORS = ("abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos",

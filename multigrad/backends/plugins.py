@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 GROUP = "multigrad"
 DISTRIBUTION = "multigrad-array"
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
+API = 1
+"""The version of what plugins are written against, `multigrad.extend.API`. It grows when something is added that a plugin may need."""
 SLOW = 5.0
 """Seconds after which a plugin that is still being loaded is named in a warning."""
 
@@ -289,16 +291,52 @@ def _import(plugin: Plugin) -> None:
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
     except BaseException as error:  # SystemExit too: a plugin may not end the program
         restore(before, own)
-        plugin.fail(f"{plugin.origin} could not be imported: {told(error)}", error)
+        refusal = _other_api(plugin, error)
+        plugin.fail(f"{refusal} Its import failed: {told(error)}" if refusal else f"{plugin.origin} could not be imported: {told(error)}", error)
         if isinstance(error, KeyboardInterrupt):  # the user's, most likely; the next call does without this plugin
             _interrupted[plugin.name, plugin.target, plugin.distribution] = plugin.error
             raise
+        return
+    refusal = _other_api(plugin)
+    if refusal:
+        restore(before, own)
+        plugin.fail(refusal)
         return
     note_overrides(plugin, own)
     if plugin.module is None:
         plugin.fail(f"{plugin.origin} names None: the entry point {plugin.target!r} must name a module or an object with hooks.")
     if getattr(getattr(plugin.module, "__spec__", None), "_initializing", False):
         plugin.fail(f"{plugin.origin} asked for a backend while it was still being imported: do that inside its functions.")
+
+
+def _other_api(plugin: Plugin, error: BaseException | None = None) -> str:
+    """Why a plugin is refused that says in its module, by MULTIGRAD_API, that it needs another API than this one; "" if it fits.
+
+    `error` ended the import of the module: what it said before that is read where the error passed through.
+    """
+    name = plugin.target.partition(":")[0].strip()
+    scopes = [getattr(sys.modules.get(name), "__dict__", {})]
+    step = error.__traceback__ if error is not None else None
+    while step is not None:
+        scopes.append(step.tb_frame.f_globals)
+        step = step.tb_next
+    version = next((s["MULTIGRAD_API"] for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s), 1)
+    if type(version) is not int or version < 1:
+        return (f"{plugin.origin} is refused: MULTIGRAD_API in {name} must be an int, the version of multigrad's API for plugins that it is written "
+                f"against, as {API}; it is {shown(version)}.")
+    if version > API:
+        return (f"{plugin.origin} is refused: it needs version {version} of multigrad's API for plugins (MULTIGRAD_API in {name}), and this one has "
+                f"version {API}. Upgrade multigrad: pip install --upgrade {DISTRIBUTION}.")
+    return ""
+
+
+def shown(x: object) -> str:
+    """The start of what a plugin gave, as text."""
+    try:
+        text = repr(x)
+    except Exception:
+        text = f"a {type(x).__name__} that cannot be printed"
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _register(plugin: Plugin) -> None:

@@ -199,12 +199,18 @@ def _moves(t: Any) -> bool:
     return any(map(_moves, t)) if type(t) is tuple else t is not None
 
 
+def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequence[Any]:
+    """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array of the dtype of the result `out`."""
+    if op.kind != "elementwise":
+        return values
+    device = host.device(host.xp, innermost(out))
+    return [host.constant(host.xp, x, out.dtype, device) if role == "array" and type(x) in SCALARS else x
+            for role, x in zip(op.roles.values(), values, strict=True)]
+
+
 def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
     """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
-    if op.kind == "elementwise":  # to a rule, a Python scalar is a 0-d array of the result's dtype
-        device = host.device(host.xp, innermost(outs[0]))
-        values = [host.constant(host.xp, x, outs[0].dtype, device) if role == "array" and type(x) in SCALARS else x
-                  for role, x in zip(op.roles.values(), values, strict=True)]
+    values = with_scalars(op, host, values, outs[0])
     xp, raw = host.xp, None
     layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
     if layered:
