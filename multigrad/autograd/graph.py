@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..custom.node import BackwardCFunction
 from ..engine import saved
-from ..engine.custom import BackwardCFunction
 from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group

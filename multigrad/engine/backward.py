@@ -14,7 +14,6 @@ from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
 from . import grad_mode
 from .accumulation import accumulate, added, astype, widened
-from .computed import Computed
 from .dispatch import lifted
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
@@ -245,8 +244,8 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
 
 
 def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
-    if kind is Computed:
-        node.reached(p.roots)  # type: ignore[attr-defined]
+    if node.hidden:
+        node.reached(p.roots)
         return STOP
     e = getattr(node, "extra", None)
     if isinstance(node, MultiNode):

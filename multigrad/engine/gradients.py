@@ -299,7 +299,7 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
 
 def _in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
     """Run a pass on the examples of gradients. The targets of the pass have batches then."""
-    raise NotImplementedError("layers/batched_pass.py puts its function in this place")
+    raise NotImplementedError("layers/batched.py puts its function in this place")
 
 
 def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_unused: bool, materialize: bool) -> Tensor | None:

@@ -45,6 +45,7 @@ class Node:
 
     __slots__ = ("__weakref__", "cells", "extra", "next", "noted", "rule", "saved", "seq")
     unchecked = False  # whether what is saved went through hooks, so that its version says nothing
+    hidden = False  # whether what has it is a constant to users, and a pass ends at it
     seq: int
     rule: Pullback
     saved: tuple[Any, ...] | None
@@ -58,6 +59,9 @@ class Node:
         """Whose library the saved arrays are of."""
         host: Host = self.rule.host
         return host
+
+    def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
+        """A pass from these roots has arrived at a hidden node. Raises if it must not."""
 
     def name(self) -> str:
         """The name of the operation that was recorded, as `SinBackward`."""
@@ -129,12 +133,12 @@ def expose(names: Sequence[str]) -> None:
 
 
 def _saved(name: str, raw: bool, node: Node) -> Any:
-    from .saved import SavedTensor, show
+    from .saved import SavedTensor, pack_saved, show
 
     rule = getattr(node, "rule", None)
     if rule is None or (name not in rule.plan and name not in rule.op.arrays):
         raise AttributeError(f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'")
-    return SavedTensor(node, name) if raw else show(node, name)
+    return SavedTensor(partial(pack_saved, node, name)) if raw else show(node, name)
 
 
 class OutputInfo(NamedTuple):
@@ -175,7 +179,7 @@ class MultiNode(Node):
 
 
 class CustomNode(MultiNode):
-    """The node of an autograd.Function, see autograd/function.py.
+    """The node of an autograd.Function, see custom/node.py.
 
     Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows the node weakly, and makes it anew if
     nobody holds it any more.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GradientError, program
 from ..observe import conversion
 from ..registry import OPS
-from .computed import Computed
 from .level import Layer, innermost
 from .surface import OfArrays, Surface
 
@@ -43,7 +42,8 @@ class Leaving(Surface):
     @property
     def _history(self) -> Node | None:
         """The node as users see it: what a running forward computes is a constant."""
-        return None if type(self._node) is Computed else self._node
+        node = self._node
+        return None if node is None or node.hidden else node
 
     # What it is
 

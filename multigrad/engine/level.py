@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
@@ -38,6 +38,19 @@ class Layer:
     @classmethod
     def _apply(cls, op: Any, values: tuple[Any, ...], top: Any) -> Any:
         raise NotImplementedError
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        """Apply an operation with a derivative of the user's own (an autograd.Function, a custom_vjp or custom_jvp) to `values`.
+
+        application  what is applied. `application.name` is the name of the user's class or function; `application.through(values, own, wrap)`
+                     applies it one layer further in, where `own` tells which of `values` are layers of this level, and makes a value of this
+                     level of each array that comes out, by `wrap`. Return what it returns.
+        top          one of the highest level among `values`, a layer of this class
+        """
+        kind = type(top).__name__
+        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {kind} yet: let the class {kind} define the static method "
+                                  "_apply_custom(application, values, top), as multigrad.engine.level.Layer describes it")
 
     def _check(self) -> None:
         """Bring it up to date, if it is a view of what was written since. Raises where it must not be used any more."""

@@ -8,7 +8,7 @@ Element says which. A View shares memory with another Tensor.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 from weakref import ref
@@ -110,6 +110,10 @@ class Tensor(Leaving):
     def _version(self) -> int:
         """How often the memory was written in place."""
         return versions(self._cell)
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Tensor | None) -> Any:
+        return application.recorded(values, top)
 
     def _moves(self) -> bool:
         return self._history is not None and _recording_at(self)

@@ -18,7 +18,7 @@ from ..errors import GradientError
 from ..registry import OPS, Op
 from . import dispatch
 from .accumulation import keepable
-from .computed import Computed, mark
+from .computed import mark
 from .dispatch import accepts, general, is_basic_key, recording_at, run_raw
 from .element import Element
 from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra, last_write, tick
@@ -261,7 +261,7 @@ def renew(t: Any) -> bool:
         t._put(stopped(base._array))
     else:
         t._put(shown(base, t._view))
-        if type(base._node) is Computed:
+        if base._node is not None and base._node.hidden:
             mark(t)
         elif base._node is not None and t._elem.floating:
             why = _refusal(t)  # of its bases nothing forbids it, or they would not have become up to date

@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from .. import observe
+from .. import observe, tree
 from ..engine import backward, grad_mode, level, saved
 from ..engine.dispatch import is_array
 from ..engine.graph import QUIET, Node, modified, tick
@@ -23,7 +23,6 @@ from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, wrap
 from ..engine.towers import Shell, put_together, taken_apart
 from ..errors import GradientError
-from . import tree
 from .reverse import Function
 
 Policy = Callable[[str], bool] | Collection[str] | None

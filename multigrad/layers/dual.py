@@ -85,6 +85,10 @@ class Dual(Immutable):
         ans, inner, host = carried_out(op, inner, top)
         return _finish(op, host, inner, tangents, ans, top, values)
 
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        return application.pushed(values, top)
+
     @conversion
     def detach(self) -> Any:
         return super().detach() if not self._run.finished else self._left().detach()
