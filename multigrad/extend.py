@@ -195,6 +195,18 @@ class Layer(Immutable):
         raise NotImplementedError(f"{cls.__name__} must have a classmethod apply(cls, op, args, transform)")
 
     @classmethod
+    def apply_function(cls, name: str, inside: Callable[[Callable[[Any], Any]], Any], args: tuple[Any, ...], transform: Transform) -> Any:
+        """Apply a derivative of the user's own, an autograd.Function or what custom_vjp and custom_jvp make, to `args`, as `apply` is given them.
+
+        name    that of the user's class or function
+        inside  `inside(wrap)` applies it one layer further in, and puts `wrap(x)` in the place of each array x that it returns
+
+        Return what `inside` returns. A class that does not write this method refuses such functions by NotImplementedError.
+        """
+        raise NotImplementedError(f"multigrad cannot apply {name}, which has a derivative of its own, under {cls.__name__} yet: let the class write "
+                                  "the classmethod apply_function(cls, name, inside, args, transform)")
+
+    @classmethod
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
         """A layer of `transform` with the value `array`, one layer further in, and these parts; parts that are not given are None.
 
@@ -275,6 +287,12 @@ class Layer(Immutable):
         outs = [_result(x, op, kind, transform, own) for x in (out if several else (out,))]
         tie(op, values, outs, top, several)
         return named(op, same_structure(out, outs)) if several else outs[0]
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        transform = top.transform
+        own = [transform._owns(x) for x in values]
+        return type(top).apply_function(application.name, lambda wrap: application.through(values, own, wrap), tuple(values), transform)
 
     def __repr__(self) -> str:
         self._check()

@@ -26,6 +26,11 @@ class Logged(extend.Layer):
     __slots__ = ()
 
     @classmethod
+    def apply_function(cls, name, inside, args, transform):
+        log.append(name)
+        return inside(lambda x: cls.wrap(x, transform))
+
+    @classmethod
     def apply(cls, op, args, transform):
         log.append(op.name)
         outs = extend.carry_out(op, transform.unwrap(args))
@@ -429,6 +434,80 @@ class TestRules:
             assert extend.vjp(op, (X, W), X + W, X, (True, False))[1] is None
         finally:
             mg.registry.OPS.pop("stranger.f")
+
+
+class Double(mg.autograd.Function):
+    """Two outputs, and a derivative that is not theirs, to be known by."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return 2 * x, x * y
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y = ctx.saved_tensors
+        return 100 * g + h * y, h * x
+
+
+
+@func.custom_jvp
+def tenfold(x):
+    return mg.sin(x)
+
+
+@tenfold.defjvp
+def _(primals, tangents):
+    return tenfold(primals[0]), 10 * tangents[0]
+
+
+def with_function(x):
+    a, b = Double.apply(x, x * W)
+    return mg.sum(a * a + mg.sin(b))
+
+
+class TestFunctions:
+    def test_is_applied_once_at_this_level(self):
+        out = logged(with_function, X)
+        assert log == ["multiply", "Double", "multiply", "sin", "add", "sum"]
+        np.testing.assert_allclose(out, values(with_function(mg.asarray(X))))
+
+    def test_transformations_inside_and_outside(self):
+        expected = func.grad(with_function)(X)
+        np.testing.assert_allclose(values(logged(func.grad(with_function), X)), expected)
+        assert "Double" in log
+        np.testing.assert_allclose(func.grad(lambda x: logged(with_function, x))(X), expected)
+        rows = np.stack([X, W])
+        np.testing.assert_allclose(func.vmap(func.grad(lambda x: logged(with_function, x)))(rows), [func.grad(with_function)(r) for r in rows])
+        np.testing.assert_allclose(values(logged(func.vmap(func.grad(with_function)), rows)), [func.grad(with_function)(r) for r in rows])
+        x = mg.asarray(X, requires_grad=True)
+        logged(with_function, x).backward()
+        np.testing.assert_allclose(x.grad.array, expected)
+
+    def test_of_second_order(self):
+        hessian = func.jacrev(func.grad(with_function))(X)
+        np.testing.assert_allclose(func.jacrev(lambda x: logged(func.grad(with_function), x))(X), hessian)
+        np.testing.assert_allclose(func.jacrev(func.grad(lambda x: logged(with_function, x)))(X), hessian)
+
+    def test_rules_of_decorated_functions(self):
+        np.testing.assert_allclose(values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W)
+        np.testing.assert_allclose(func.jvp(lambda x: logged(tenfold, x), (X,), (W,))[1], 10 * W)
+        assert log == ["tenfold"]
+
+    def test_one_array_twice(self):
+        def twice(x):
+            return mg.sum(Double.apply(x, x)[1])
+
+        np.testing.assert_allclose(func.grad(lambda x: logged(twice, x))(X), 2 * X)
+        np.testing.assert_allclose(values(logged(func.grad(twice), X)), 2 * X)
+
+    def test_a_class_that_says_nothing_about_them_refuses(self):
+        transform = extend.Transform("moving")
+        with pytest.raises(NotImplementedError, match=r"multigrad cannot apply Double, which has a derivative of its own, under Moving yet: let the "
+                                                      r"class write the classmethod apply_function\(cls, name, inside, args, transform\)"):
+            transform.call(lambda: Double.apply(Moving.wrap(X, transform), X))
 
 
 class TestRefusals:
