@@ -18,8 +18,8 @@ from .. import observe
 from ..engine import grad_mode
 from ..engine.backward import Pass, current
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
-from ..engine.element import Element, Host, host_of, mixed
+from ..engine.dispatch import itself, mode_at, recording_at, wrap_like
+from ..engine.element import Element, Host, host_of, is_array, mixed
 from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from ..engine.layout import Location
 from ..engine.level import Guest, Layer, Run, Switch, innermost

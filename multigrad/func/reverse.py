@@ -12,8 +12,7 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
+from ..engine.element import SCALARS, is_array
 from ..engine.gradients import NOT_SCALAR, seed
 from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of

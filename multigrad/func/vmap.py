@@ -7,10 +7,9 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
+from ..engine.element import SCALARS, is_array
+from ..engine.gradients import owned
 from ..engine.level import Layer, Run
-from ..engine.ownership import owned
 from ..engine.tensor import Tensor, element_of
 from ..layers.batched import Batched
 from ..layers.constants import Constants

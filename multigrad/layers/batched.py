@@ -19,11 +19,11 @@ from ..engine.backward import Pass
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, is_array, lifted, plain_scalars, resolve_composite, run_raw
-from ..engine.element import SCALARS, Host, common_host, mixed
+from ..engine.dispatch import carried_out, plain_scalars, resolve_composite, run_raw
+from ..engine.element import SCALARS, Host, common_host, is_array, mixed
 from ..engine.level import Guest, Layer, Run, outside
 from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, peeled, stopped, strip
+from ..engine.tensor import element_of, lifted, peeled, stopped, strip
 from ..errors import BatchingError, GradientError
 from ..observe import conversion
 from ..provided import provide

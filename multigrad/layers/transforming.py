@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.backward import Pass, run_pass
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
-from ..engine.gradients import check_gradient
+from ..engine.element import SCALARS, is_array
+from ..engine.gradients import check_gradient, owned
 from ..engine.level import Layer, Run, outside
-from ..engine.ownership import owned
 from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from .dual import Dual, check_tangent
 
