@@ -195,6 +195,22 @@ class Layer(Immutable):
         raise NotImplementedError(f"{cls.__name__} must have a classmethod apply(cls, op, args, transform)")
 
     @classmethod
+    def apply_function(cls, application: Any, args: tuple[Any, ...], transform: Transform) -> Any:
+        """Carry out an `autograd.Function`, or a function of `custom_vjp` or `custom_jvp`. A class that is to take part in them writes this method.
+
+        args         the arguments, at least one a layer of `transform`; layers of lower levels and anything else are constants
+        application  `application.name` is the name of the class or function. `application.through(args, own, wrap)` applies it one layer further
+                     in, where `own` says for each of `args` whether it is a layer of `transform`; each array that comes out becomes `wrap(array)`
+
+        Return what `through` returns:
+
+            own = [transform.layer_of(x) is not None for x in args]
+            return application.through(args, own, lambda x: cls.wrap(x, transform))
+        """
+        raise NotImplementedError(f"{cls.__name__} must have a classmethod apply_function(cls, application, args, transform) to take part in "
+                                  f"{application.name}, whose derivative is the user's own")
+
+    @classmethod
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
         """A layer of `transform` with the value `array`, one layer further in, and these parts; parts that are not given are None.
 
@@ -275,6 +291,10 @@ class Layer(Immutable):
         outs = [_result(x, op, kind, transform, own) for x in (out if several else (out,))]
         tie(op, values, outs, top, several)
         return named(op, same_structure(out, outs)) if several else outs[0]
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        return type(top).apply_function(application, tuple(values), top.transform)
 
     def __repr__(self) -> str:
         self._check()

@@ -304,6 +304,63 @@ class TestBesideTheRest:
         assert type(mg.cos(X)) is mg.Tensor
 
 
+class Own(mg.autograd.Function):
+    """sin(x) * w, with a derivative of its own."""
+
+    @staticmethod
+    def forward(x, w):
+        return mg.sin(x) * w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * mg.cos(x) * w, g * mg.sin(x)
+
+    @staticmethod
+    def jvp(ctx, t, u):
+        x, w = ctx.saved_tensors
+        return t * mg.cos(x) * w + u * mg.sin(x)
+
+
+class Takes(Logged):
+    __slots__ = ()
+
+    @classmethod
+    def apply_function(cls, application, args, transform):
+        log.append(application.name)
+        own = [transform.layer_of(x) is not None for x in args]
+        return application.through(args, own, lambda x: cls.wrap(x, transform))
+
+
+class TestDerivativesOfTheUsersOwn:
+    @pytest.mark.parametrize("transform", [
+        lambda f: f,
+        lambda f: func.grad(lambda x: mg.sum(f(x))),
+        lambda f: lambda x: func.jvp(f, (x,), (W,))[1],
+        lambda f: lambda x: func.jvp(func.grad(lambda y: mg.sum(f(y))), (x,), (W,))[1],
+        lambda f: lambda x: mg.sum(func.jacrev(f)(x), axis=0),
+    ], ids=["nothing", "grad", "jvp", "jvp of grad", "jacrev"])
+    def test_inside_and_outside(self, transform):
+        def on_layers(function, x):
+            run = extend.Transform("takes")
+            return run.call(lambda: run.unwrap(function(Takes.wrap(x, run))))
+
+        log.clear()
+        expected = values(transform(lambda x: mg.sin(x) * mg.asarray(W))(mg.asarray(X)))
+        np.testing.assert_allclose(values(on_layers(transform(lambda x: Own.apply(x, W)), X)), expected)
+        np.testing.assert_allclose(values(transform(lambda x: on_layers(lambda y: Own.apply(y, W), x))(mg.asarray(X))), expected)
+        assert "Own" in log
+
+    def test_a_class_without_the_method_names_it(self):
+        with pytest.raises(NotImplementedError, match=r"Logged must have a classmethod apply_function\(cls, application, args, transform\)"):
+            logged(lambda x: Own.apply(x, W), X)
+
+
 class TestInPlace:
     def test_a_write_through_a_view_is_seen_by_the_base(self):
         def function(x):
