@@ -158,19 +158,24 @@ def _key(key: Any, host: Host) -> Any:
     return key
 
 
+def _with_item(x: Any, key: Any, value: Any) -> Any:
+    """The values of `x` with others at `key`."""
+    return function_of(OPS["setitem"])(x, key, value)
+
+
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
-    if isinstance(value, Tensor) and value._how is not None and views.same_place(value, self, key):
+    if isinstance(value, Tensor) and value._view is not None and views.same_place(value, self, key):
         inplace.touch(self, value)
         return
     op = OPS["setitem"]
-    inplace.set_item(op, function_of(op), self, _key(key, self._elem.host), value)
+    inplace.set_item(op, _with_item, self, _key(key, self._elem.host), value)
 
 
 def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
-    if type(value) is type(self) and value._how is not None and views.same_place(value, self, key):
+    if type(value) is type(self) and value._view is not None and views.same_place(value, self, key):
         return
-    inplace._check_value(self, value, recording=False)
-    self._become(function_of(OPS["setitem"])(self, _key(key, self._elem.host), value), "setitem")
+    views.check_value(self, value, recording=False)
+    self._become(_with_item(self, _key(key, self._elem.host), value), "setitem")
 
 
 def _transposed(self: Tensor) -> Tensor:

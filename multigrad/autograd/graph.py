@@ -14,9 +14,9 @@ from ..engine import saved
 from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group
-from ..engine.inplace import written
 from ..engine.level import Layer, innermost
 from ..engine.tensor import Tensor, alias
+from ..engine.views import written
 
 if TYPE_CHECKING:
     from ..tools.graphs.drawing import GraphPicture, draw

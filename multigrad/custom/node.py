@@ -21,12 +21,12 @@ from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array, itself, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, mixed
 from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
-from ..engine.inplace import written
+from ..engine.layout import Location
 from ..engine.level import Guest, Layer, Run, Switch, innermost
 from ..engine.pullback import Pullback, conform_gradient
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from ..engine.views import inside_function, move_retained, rebase, refuse
+from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
 from ..errors import GradientError, program
 from .context import PUBLIC, FunctionCtx
 from .kept import CONTAINERS, OP, TWICE, Computed, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
@@ -205,9 +205,10 @@ class BackwardCFunction(FunctionCtx):
                 raise GradientError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                     "modified inplace must all be outputs of the Function.")
         for t in dirty.values():
-            if t._how is not None:
-                refuse(t, recording_at(t), bool(self._next))
-            written(t)
+            place = Location(t)
+            if is_part(t):
+                permit(t, place, recording_at(t), bool(self._next))
+            written(t, place)
         return dirty
 
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
@@ -215,7 +216,7 @@ class BackwardCFunction(FunctionCtx):
         if type(t._node) is AccumulateGrad:
             raise GradientError("a leaf Variable that requires grad has been used in an in-place operation.")
         node = own.pick(number)
-        if t._how is None:
+        if not is_part(t):
             move_retained(t._node, node)
             t._node = node
             return

@@ -101,7 +101,7 @@ def _add_to_view(t: Tensor, g: Any) -> None:
 
 def _add_in_place(before: Tensor, g: Any) -> None:
     before._check()
-    if before._born is not None:
+    if before._view is not None:
         _add_to_view(before, g)
         return
     host = before._elem.host

@@ -77,7 +77,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | N
         data._check()
         data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
     t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
-    if t._node is not None or t._born is not None:
+    if t._node is not None or t._view is not None:
         found = wrap_new(t.detach()._array)
         t = found if t._node is None else mark(found)
     return t.requires_grad_() if requires_grad else t

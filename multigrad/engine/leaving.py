@@ -245,8 +245,8 @@ def _rows(t: Any, n: int) -> Iterator[Any]:
     xp = t.__array_namespace__()
     for start in range(0, n, CHUNK):
         for i, row in enumerate(xp.unstack(t if n <= CHUNK else t[start : min(start + CHUNK, n), ...]), start):
-            if row._how is not None:
-                row._base, row._how = t, (OPS["getitem"], ((i, ...),), None, row._how[3])
+            if row._view is not None:
+                row._view = t, OPS["getitem"], ((i, ...),), None, row._view[4]
             yield row
 
 

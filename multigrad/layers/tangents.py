@@ -165,13 +165,12 @@ class _Duals(Text):
         if op.view is True:
             x = next(iter(op.roles))
             yield f"    if _type({x}) is _Dual and {x}._elem.level == _l:"
-            yield f"        _d._base = {x}"
-            yield f"        _d._how = (_op, {self.further()}, None, None)"
+            yield f"        _d._view = ({x}, _op, {self.further()}, None, None)"
             yield f"        _d._cell = _c = {x}._cell"
-            yield "        _d._born = _len(_c)"
+            yield "        _d._seen = _len(_c)"
             yield "        return _d"
         yield "    _d._cell = []"
-        yield "    _d._born = _d._how = None"
+        yield "    _d._view = None"
         if op.view and op.view is not True:
             yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), _top, False)"
         yield "    return _d"
