@@ -195,20 +195,16 @@ class Layer(Immutable):
         raise NotImplementedError(f"{cls.__name__} must have a classmethod apply(cls, op, args, transform)")
 
     @classmethod
-    def apply_function(cls, application: Any, args: tuple[Any, ...], transform: Transform) -> Any:
-        """Carry out an `autograd.Function`, or a function of `custom_vjp` or `custom_jvp`. A class that is to take part in them writes this method.
+    def apply_function(cls, name: str, inside: Callable[[Callable[[Any], Any]], Any], args: tuple[Any, ...], transform: Transform) -> Any:
+        """Apply a derivative of the user's own, an autograd.Function or what custom_vjp and custom_jvp make, to `args`, as `apply` is given them.
 
-        args         the arguments, at least one a layer of `transform`; layers of lower levels and anything else are constants
-        application  `application.name` is the name of the class or function. `application.through(args, own, wrap)` applies it one layer further
-                     in, where `own` says for each of `args` whether it is a layer of `transform`; each array that comes out becomes `wrap(array)`
+        name    that of the user's class or function
+        inside  `inside(wrap)` applies it one layer further in, and puts `wrap(x)` in the place of each array x that it returns
 
-        Return what `through` returns:
-
-            own = [transform.layer_of(x) is not None for x in args]
-            return application.through(args, own, lambda x: cls.wrap(x, transform))
+        Return what `inside` returns. A class that does not write this method refuses such functions by NotImplementedError.
         """
-        raise NotImplementedError(f"{cls.__name__} must have a classmethod apply_function(cls, application, args, transform) to take part in "
-                                  f"{application.name}, whose derivative is the user's own")
+        raise NotImplementedError(f"multigrad cannot apply {name}, which has a derivative of its own, under {cls.__name__} yet: let the class write "
+                                  "the classmethod apply_function(cls, name, inside, args, transform)")
 
     @classmethod
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
@@ -294,7 +290,9 @@ class Layer(Immutable):
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
-        return type(top).apply_function(application, tuple(values), top.transform)
+        transform = top.transform
+        own = [transform._owns(x) for x in values]
+        return type(top).apply_function(application.name, lambda wrap: application.through(values, own, wrap), tuple(values), transform)
 
     def __repr__(self) -> str:
         self._check()

@@ -236,6 +236,11 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
+def put(observers: tuple[Observer, ...]) -> None:
+    """Have these be the observers of this context from now on."""
+    gate.set(watched(gate.get(), observers))
+
+
 def enter(observer: Observer) -> None:
     """Have `observer` told in this context from now on, until `leave`. Raises ValueError where it asks for events that there are not."""
     if not observer.events <= EVENTS:
@@ -420,8 +425,10 @@ def call(kind: str, op: Any, name: str, order: Sequence[str], args: Sequence[Any
 
 def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Tell of a node that was made by no operation, or of a leaf."""
-    for observer in observers(NODE):
-        observer.recorded(made, operands, result)
+    mode = gate.get()
+    if mode is not True:
+        for observer in mode.watch.of(NODE):
+            observer.recorded(made, operands, result)
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

@@ -26,6 +26,11 @@ class Logged(extend.Layer):
     __slots__ = ()
 
     @classmethod
+    def apply_function(cls, name, inside, args, transform):
+        log.append(name)
+        return inside(lambda x: cls.wrap(x, transform))
+
+    @classmethod
     def apply(cls, op, args, transform):
         log.append(op.name)
         outs = extend.carry_out(op, transform.unwrap(args))
@@ -304,63 +309,6 @@ class TestBesideTheRest:
         assert type(mg.cos(X)) is mg.Tensor
 
 
-class Own(mg.autograd.Function):
-    """sin(x) * w, with a derivative of its own."""
-
-    @staticmethod
-    def forward(x, w):
-        return mg.sin(x) * w
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx, g):
-        x, w = ctx.saved_tensors
-        return g * mg.cos(x) * w, g * mg.sin(x)
-
-    @staticmethod
-    def jvp(ctx, t, u):
-        x, w = ctx.saved_tensors
-        return t * mg.cos(x) * w + u * mg.sin(x)
-
-
-class Takes(Logged):
-    __slots__ = ()
-
-    @classmethod
-    def apply_function(cls, application, args, transform):
-        log.append(application.name)
-        own = [transform.layer_of(x) is not None for x in args]
-        return application.through(args, own, lambda x: cls.wrap(x, transform))
-
-
-class TestDerivativesOfTheUsersOwn:
-    @pytest.mark.parametrize("transform", [
-        lambda f: f,
-        lambda f: func.grad(lambda x: mg.sum(f(x))),
-        lambda f: lambda x: func.jvp(f, (x,), (W,))[1],
-        lambda f: lambda x: func.jvp(func.grad(lambda y: mg.sum(f(y))), (x,), (W,))[1],
-        lambda f: lambda x: mg.sum(func.jacrev(f)(x), axis=0),
-    ], ids=["nothing", "grad", "jvp", "jvp of grad", "jacrev"])
-    def test_inside_and_outside(self, transform):
-        def on_layers(function, x):
-            run = extend.Transform("takes")
-            return run.call(lambda: run.unwrap(function(Takes.wrap(x, run))))
-
-        log.clear()
-        expected = values(transform(lambda x: mg.sin(x) * mg.asarray(W))(mg.asarray(X)))
-        np.testing.assert_allclose(values(on_layers(transform(lambda x: Own.apply(x, W)), X)), expected)
-        np.testing.assert_allclose(values(transform(lambda x: on_layers(lambda y: Own.apply(y, W), x))(mg.asarray(X))), expected)
-        assert "Own" in log
-
-    def test_a_class_without_the_method_names_it(self):
-        with pytest.raises(NotImplementedError, match=r"Logged must have a classmethod apply_function\(cls, application, args, transform\)"):
-            logged(lambda x: Own.apply(x, W), X)
-
-
 class TestInPlace:
     def test_a_write_through_a_view_is_seen_by_the_base(self):
         def function(x):
@@ -486,6 +434,80 @@ class TestRules:
             assert extend.vjp(op, (X, W), X + W, X, (True, False))[1] is None
         finally:
             mg.registry.OPS.pop("stranger.f")
+
+
+class Double(mg.autograd.Function):
+    """Two outputs, and a derivative that is not theirs, to be known by."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return 2 * x, x * y
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y = ctx.saved_tensors
+        return 100 * g + h * y, h * x
+
+
+
+@func.custom_jvp
+def tenfold(x):
+    return mg.sin(x)
+
+
+@tenfold.defjvp
+def _(primals, tangents):
+    return tenfold(primals[0]), 10 * tangents[0]
+
+
+def with_function(x):
+    a, b = Double.apply(x, x * W)
+    return mg.sum(a * a + mg.sin(b))
+
+
+class TestFunctions:
+    def test_is_applied_once_at_this_level(self):
+        out = logged(with_function, X)
+        assert log == ["multiply", "Double", "multiply", "sin", "add", "sum"]
+        np.testing.assert_allclose(out, values(with_function(mg.asarray(X))))
+
+    def test_transformations_inside_and_outside(self):
+        expected = func.grad(with_function)(X)
+        np.testing.assert_allclose(values(logged(func.grad(with_function), X)), expected)
+        assert "Double" in log
+        np.testing.assert_allclose(func.grad(lambda x: logged(with_function, x))(X), expected)
+        rows = np.stack([X, W])
+        np.testing.assert_allclose(func.vmap(func.grad(lambda x: logged(with_function, x)))(rows), [func.grad(with_function)(r) for r in rows])
+        np.testing.assert_allclose(values(logged(func.vmap(func.grad(with_function)), rows)), [func.grad(with_function)(r) for r in rows])
+        x = mg.asarray(X, requires_grad=True)
+        logged(with_function, x).backward()
+        np.testing.assert_allclose(x.grad.array, expected)
+
+    def test_of_second_order(self):
+        hessian = func.jacrev(func.grad(with_function))(X)
+        np.testing.assert_allclose(func.jacrev(lambda x: logged(func.grad(with_function), x))(X), hessian)
+        np.testing.assert_allclose(func.jacrev(func.grad(lambda x: logged(with_function, x)))(X), hessian)
+
+    def test_rules_of_decorated_functions(self):
+        np.testing.assert_allclose(values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W)
+        np.testing.assert_allclose(func.jvp(lambda x: logged(tenfold, x), (X,), (W,))[1], 10 * W)
+        assert log == ["tenfold"]
+
+    def test_one_array_twice(self):
+        def twice(x):
+            return mg.sum(Double.apply(x, x)[1])
+
+        np.testing.assert_allclose(func.grad(lambda x: logged(twice, x))(X), 2 * X)
+        np.testing.assert_allclose(values(logged(func.grad(twice), X)), 2 * X)
+
+    def test_a_class_that_says_nothing_about_them_refuses(self):
+        transform = extend.Transform("moving")
+        with pytest.raises(NotImplementedError, match=r"multigrad cannot apply Double, which has a derivative of its own, under Moving yet: let the "
+                                                      r"class write the classmethod apply_function\(cls, name, inside, args, transform\)"):
+            transform.call(lambda: Double.apply(Moving.wrap(X, transform), X))
 
 
 class TestRefusals:

@@ -15,14 +15,14 @@ from typing import Any
 
 from .. import observe
 from ..engine.backward import STOP
-from ..engine.graph import ENABLE, AccumulateGrad, Node, notes
+from ..engine.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
 from ..engine.level import innermost
 from ..errors import PACKAGE
 from ..observe import NODE, STEP, Call, Observer
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
-TRACEBACK, PARENT = "traceback_", "parent_"
+PARENT = "parent_"
 
 _check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
 _running: ContextVar[Node | None] = ContextVar("multigrad.running_node", default=None)

@@ -149,10 +149,10 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         raise RuntimeError(error_message)
     before = saved.disabled.get()
     try:
-        saved.disabled.set(error_message)
+        saved.forbid(error_message)
         yield
     finally:
-        saved.disabled.set(before)
+        saved.forbid(before)
 
 
 _copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=False)

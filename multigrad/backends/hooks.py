@@ -25,10 +25,10 @@ from typing import Any
 import pluggy
 
 from .. import registry
-from .plugins import Plugin, lock, manager, note_overrides, noting, plugin_manager, plugins, restore, shown, told, watched
+from .plugins import Plugin, lock, manager, note_overrides, noting, plugin_manager, plugins, shown, told, watched
 from .spec import BackendSpec
 
-__all__ = ["call", "failures", "hookimpl", "items_of", "load_operations", "load_samples", "manager", "plugins", "restore"]
+__all__ = ["call", "failures", "hookimpl", "items_of", "load_operations", "load_samples", "manager", "plugins"]
 
 hookspec = pluggy.HookspecMarker("multigrad")
 hookimpl = pluggy.HookimplMarker("multigrad")
@@ -143,7 +143,7 @@ def declare(plugin: Plugin) -> None:
                                     "declare it with the functions of multigrad.registry.")
         finally:
             if plugin.error != failed:
-                restore(before, own)
+                registry.restore(before, own)
         note_overrides(plugin, own)
     if not _declaring:
         warn_overrides([plugin])

@@ -23,7 +23,7 @@ import threading
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +290,7 @@ def _import(plugin: Plugin) -> None:
         with watched(plugin), noting() as own:
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
     except BaseException as error:  # SystemExit too: a plugin may not end the program
-        restore(before, own)
+        registry.restore(before, own)
         refusal = _other_api(plugin, error)
         plugin.fail(f"{refusal} Its import failed: {told(error)}" if refusal else f"{plugin.origin} could not be imported: {told(error)}", error)
         if isinstance(error, KeyboardInterrupt):  # the user's, most likely; the next call does without this plugin
@@ -299,7 +299,7 @@ def _import(plugin: Plugin) -> None:
         return
     refusal = _other_api(plugin)
     if refusal:
-        restore(before, own)
+        registry.restore(before, own)
         plugin.fail(refusal)
         return
     note_overrides(plugin, own)
@@ -409,17 +409,3 @@ def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
         if op is not None and op.module != first and first.startswith("multigrad.") and (name in mine or op.module.partition(".")[0] == root):
             replaced.add(name)
     plugin.overrides = tuple(sorted({*plugin.overrides, *replaced}))
-
-
-def restore(before: Mapping[str, registry.Op], own: Iterable[registry.Op] | None = None) -> None:
-    """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
-    given = list(registry.OPS.items()) if own is None else [(op.name, op) for op in own]
-    changed = [op for name, op in given if registry.OPS.get(name) is op and before.get(name) is not op]
-    for op in changed:
-        del registry.OPS[op.name]
-        if op.name in before:
-            registry.OPS[op.name] = before[op.name]
-    registry.forget_remembered()
-    for op in changed:
-        for listener in registry._listeners:
-            listener(before.get(op.name, op))

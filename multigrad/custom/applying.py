@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import observe
 from ..engine import grad_mode
-from ..engine.computed import following, mark
+from ..engine.computed import follow, following, mark
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import is_array
 from ..engine.level import Guest, Layer, running, settle, undo
@@ -140,7 +140,7 @@ class Application:
         before = undo()
         try:
             if computed is not None:
-                following.set(computed)
+                follow(computed)
                 if computed.moving:
                     computed.next = ctx._next
                     _mark_inputs(computed, values)
@@ -163,7 +163,7 @@ class Application:
         assert ctx._run is not None
         before, computed = undo(), ctx._computed
         try:
-            following.set(computed)
+            follow(computed)
             with grad_mode.switched_off(ctx._run.grad_mode, grad_mode._variable()):
                 self.rule.setup_context(ctx, tuple(values), output)
         finally:

@@ -10,16 +10,19 @@ import weakref
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from .level import state
+from .level import restored
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 
-following: ContextVar[Any] = ContextVar("multigrad.computed", default=None)
+following: ContextVar[Any] = restored(ContextVar("multigrad.computed", default=None))
 """The mark of the innermost Function whose forward runs."""
 
-state.append(following)
+
+def follow(computed: Any) -> None:
+    """Have arrays of this context marked with `computed` from now on, None for none."""
+    following.set(computed)
 
 
 def mark(t: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from operator import is_
 from typing import Any
 
 from .. import observe, registry
+from ..provided import provide
 from ..registry import Op, per_operation
 from . import layout, tensor
 from .computed import following, mark
@@ -449,5 +450,5 @@ def _same_structure(ans: Any, parts: list[Any]) -> Any:
     return kind(parts) if kind in (list, tuple) else tuple(parts)
 
 
-tensor._recording_at = recording_at
-Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign]
+provide(tensor, recording_at=recording_at)
+Tensor._define("_apply", staticmethod(apply_tensor))

@@ -376,4 +376,4 @@ def _of_tensors(op: Op) -> Ending | None:
     return None if op.kind == "composite" else _Tensors(op).written("Tensors")
 
 
-ways.makers |= dict.fromkeys((Tensor, View, Data), _of_tensors)
+ways.ends_by(_of_tensors, Tensor, View, Data)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import observe
 from ..observe import gate
+from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
 from . import element, generated, ways
 from .computed import mark
@@ -98,7 +99,7 @@ def inner_function(op: Op) -> Callable[..., Any]:
     return inner
 
 
-ways.inner_function = inner_function
+provide(ways, inner_function=inner_function)
 
 
 def _order(op: Op, reflected: bool) -> tuple[str, ...]:

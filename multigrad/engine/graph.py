@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 tick = count(1).__next__
 """The clock: numbers nodes and in-place writes, growing."""
 
-last_write = [0]
-"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it saved has changed."""
-
 
 class Node:
     """One recorded operation; `grad_fn` of its result.
@@ -114,6 +111,10 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
+
+
+TRACEBACK = "traceback_"
+"""The name of anomaly mode's note: where the operation was called."""
 
 
 def notes(node: Node) -> dict[str, Any]:

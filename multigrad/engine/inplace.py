@@ -14,13 +14,14 @@ from typing import Any
 
 from .. import observe
 from ..observe import WRITE, Call
+from ..provided import provide
 from ..registry import OPS, Op
 from . import accumulation
 from .computed import following, mark
 from .dispatch import accepts, apply_tensor, general, is_basic_key, mode_at
 from .element import SCALARS
-from .graph import Node, flat_cells, last_write, tick
-from .layout import Location, climb
+from .graph import Node, flat_cells, tick
+from .layout import Location, climb, note_write
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, wrap_at
 from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
@@ -68,7 +69,7 @@ def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any
     return t
 
 
-def _add_to_view(t: Tensor, g: Any) -> None:
+def add_to_view(t: Tensor, g: Any) -> None:
     total = t._array + g
     accumulation.keepable(t, total)
     place = Location(t)
@@ -76,7 +77,7 @@ def _add_to_view(t: Tensor, g: Any) -> None:
     written(t, place)
 
 
-accumulation._add_to_view = _add_to_view
+provide(accumulation, add_to_view=add_to_view)
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
@@ -89,9 +90,7 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
         t._array = direct(array, other._array)
     except (TypeError, ValueError):
         return None
-    now = tick()
-    t._cell.append(now)
-    last_write[0] = now
+    note_write(t._cell)
     return t
 
 

@@ -1,4 +1,4 @@
-"""Where a view lies in its memory: one climb along its bases, and what part of the memory the steps back show.
+"""Where a view lies in its memory: one climb along its bases, and what part of the memory the steps back show. When memory was written.
 
 Nothing here looks at values. A part is a tuple of steps (operation, its arguments but the first, number of the output), as the kernel
 operation copy_slices takes it.
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..registry import OPS, Op
 from .element import Host, host_named
-from .graph import Node
+from .graph import Node, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
@@ -27,6 +27,15 @@ A view holds it as `_view`, and as `_seen` how many writes to the memory it has 
 WHOLE: Step = (None, (), None, None)
 
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
+
+last_write = [0]
+"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it saved has changed."""
+
+
+def note_write(cell: list[int]) -> None:
+    """Note that the memory of this version cell was written now."""
+    now = last_write[0] = tick()
+    cell.append(now)
 
 
 def refresh(t: Any) -> None:

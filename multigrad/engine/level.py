@@ -72,6 +72,11 @@ def innermost(x: Any) -> Any:
     return x
 
 
+def added(a: Any, b: Any) -> Any:
+    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
+    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
+
+
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
 
@@ -82,6 +87,12 @@ class Switch:
 
     def set(self, on: Any) -> None:
         gate.set(self.changed(gate.get(), on))
+
+    def turn(self, on: Any) -> None:
+        """Set it, of which two values are off: switching off what is off changes nothing."""
+        mode = gate.get()
+        if on or self.within(mode):
+            gate.set(self.changed(mode, on))
 
     def within(self, mode: Any) -> Any:
         """What it is in that state of the gate."""
@@ -194,6 +205,12 @@ state: list[ContextVar[Any]] = [_running, gate]
 """What the engine sets around code that it calls, in each thread and asyncio task: the transformation, the gate, the pass."""
 
 
+def restored(variable: ContextVar[T]) -> ContextVar[T]:
+    """Have `settle` restore a context variable as well. Returns it."""
+    state.append(variable)
+    return variable
+
+
 def undo() -> Iterator[object]:
     """What `settle` needs to give all of `state` the values of now. Taken before a `try` that sets some of it, and settled in its `finally`.
 
@@ -209,6 +226,11 @@ settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
 
 dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
 """The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
+
+
+def enter_duals(runs: tuple[Run, ...]) -> None:
+    """Have these be the levels of forward_ad that are entered."""
+    dual_levels.set(runs)
 
 
 def boundary() -> int:

@@ -159,6 +159,11 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
             gate.set(watched(token.old_value, watching(before)))
 
 
+def forbid(message: str | None) -> None:
+    """Refuse hooks that are entered in this context from now on, with this message; None allows them."""
+    disabled.set(message)
+
+
 def _refuse_if_disabled() -> None:
     message = disabled.get()
     if message is not None:

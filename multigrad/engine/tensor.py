@@ -16,6 +16,7 @@ from weakref import ref
 from .. import observe
 from ..errors import GradientError, LeakError
 from ..observe import conversion
+from ..provided import wanted
 from . import level
 from .computed import mark
 from .element import Element, host_of
@@ -27,13 +28,14 @@ from .level import Layer, Run
 _new = object.__new__
 
 
-def _backward(*args: Any, **kwargs: Any) -> None:
-    """`backward` of gradients.py, which stands above and puts itself in this place."""
-    raise NotImplementedError
+@wanted
+def backward(*args: Any, **kwargs: Any) -> None:
+    """Accumulate the gradients of leaves. (gradients.py)"""
 
 
-def _recording_at(top: Tensor) -> bool:
-    """`recording_at` of dispatch.py, likewise."""
+@wanted
+def recording_at(top: Tensor) -> bool:
+    """Whether operations at the level of `top` are recorded. (dispatch.py)"""
     raise NotImplementedError
 
 
@@ -116,7 +118,7 @@ class Tensor(Leaving):
         return application.recorded(values, top)
 
     def _moves(self) -> bool:
-        return self._history is not None and _recording_at(self)
+        return self._history is not None and recording_at(self)
 
     def _check(self) -> None:
         """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
@@ -242,7 +244,7 @@ class Tensor(Leaving):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None, *,
                  retain_variables: bool | None = None) -> None:
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
-        _backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
     @conversion
     def detach(self) -> Tensor:
@@ -366,7 +368,7 @@ class View(Tensor):
         return t
 
     def _renew(self) -> bool:
-        """Take array and history from the base, which is up to date. `renew` of views.py, which stands above and puts itself in this place."""
+        """Take array and history from the base, which is up to date. Whether the history could follow. (views.py)"""
         raise NotImplementedError
 
     def _again(self, base: Any, step: Step) -> View:

@@ -21,8 +21,8 @@ from .accumulation import keepable
 from .computed import mark
 from .dispatch import accepts, general, is_basic_key, recording_at, run_raw
 from .element import Element
-from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra, last_write, tick
-from .layout import Location, Part, ViewSpec
+from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
+from .layout import Location, Part, ViewSpec, note_write
 from .level import Layer, innermost
 from .tensor import Tensor, View, element_of, peeled, stopped
 
@@ -208,8 +208,7 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
     """
     data = None if t._view is None else (place or Location(t)).data
     if data is None:
-        now = last_write[0] = tick()
-        t._cell.append(now)
+        note_write(t._cell)
     else:
         data._writes += 1
         t._cell.insert(0, QUIET)
@@ -326,4 +325,4 @@ def _same_history(value: Any, t: Any) -> bool:
     return (value._node is None) == (t._node is None)
 
 
-View._renew = renew  # type: ignore[assignment, method-assign]
+View._define("_renew", renew)

@@ -270,8 +270,8 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 def _forget() -> None:
     """Within the context of a call: the pass in which it was made, and the hooks, are not for its second run."""
-    backward.current.set(None)
-    observe.gate.set(observe.watched(observe.gate.get(), ()))
+    backward.forget_pass()
+    observe.put(())
 
 
 class _Second(saved.Keeper):

@@ -80,9 +80,12 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         run = Run("grad")
         by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
-        constants = Constants(flat)
-        inputs = [by_position[i] if i in by_position else constants.of(a) for i, a in enumerate(args)]
-        output, aux = run.call(_call, function, inputs, constants.of(kwargs), has_aux, "grad", run)
+        inputs = [by_position.get(i) for i in range(len(args))]
+        if kwargs or len(by_position) < len(args):
+            constants = Constants(flat)
+            inputs = [t if i in by_position else constants.of(a) for i, (t, a) in enumerate(zip(inputs, args, strict=True))]
+            kwargs = constants.of(kwargs)
+        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
         _check_value(output)
         value = seed(output, shared=True) if isinstance(output, Tensor) and output._elem.run is not None else None
         if value is None and prod(getattr(output, "shape", ())) != 1:

@@ -26,6 +26,7 @@ from ..engine.rules import array_index, positions
 from ..engine.tensor import element_of, peeled, stopped, strip
 from ..errors import BatchingError, GradientError
 from ..observe import conversion
+from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
 from .batch_code import ending_of, leading, namespace, raised
 from .immutable import Immutable, tie
@@ -150,7 +151,7 @@ class Batched(Immutable):
         return f"Batched({self._array!r}, shape={self.shape})"
 
 
-ways.makers[Batched] = lambda op: ending_of(op, Batched)
+ways.ends_by(lambda op: ending_of(op, Batched), Batched)
 
 
 def batch(x: Any, run: Run) -> Batched:
@@ -344,4 +345,4 @@ def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any])
     return run.call(called)
 
 
-gradients._in_batches = in_batches
+provide(gradients, in_batches=in_batches)

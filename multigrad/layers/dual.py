@@ -243,7 +243,7 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
     return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
 
 
-ways.makers[Dual] = tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted)
+ways.ends_by(tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted), Dual)
 
 
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from ..engine import layout
+from ..engine import grad_mode, layout
 from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import general, itself, shows
 from ..engine.layout import WHOLE, Location, Step, ViewSpec, refresh
@@ -19,7 +19,7 @@ from ..engine.level import Layer, Run
 from ..engine.tensor import element_of
 from ..engine.views import REFERS, fitted, written
 from ..errors import GradientError, LeakError
-from ..observe import conversion, gate, made
+from ..observe import conversion
 from ..registry import OPS, Op
 
 
@@ -113,12 +113,7 @@ class Immutable(Leaving):
         if op is None:
             self._take(base._copied(stop=True))
         else:
-            mode = gate.get()
-            token = gate.set(mode if mode is True or mode.base is None else made(True, frozenset(), mode.watch))
-            try:
-                out = general(op, (base, *arguments))
-            finally:
-                gate.reset(token)
+            out = grad_mode.recorded(general, op, (base, *arguments))
             self._take(out if output is None or op.outputs == () else out[output])
         self._seen = len(self._cell)
         return True

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..engine import plans, ways
 from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..engine.level import Layer, come_back, go_outside, innermost
+from ..engine.level import added, come_back, go_outside, innermost
 from ..engine.pullback import missing_rule
 from ..engine.residuals import compute, residuals
 from ..engine.rules import _metadata as metadata
@@ -85,11 +85,6 @@ def _constant(host: Any, scalar: Any, like: Any) -> Any:
     return host.constant(host.xp, scalar, like.dtype, host.device(host.xp, innermost(like)))
 
 
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two terms. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
-
-
 class _Duals(Text):
     """Computes a tangent. `deep`: values may be layers."""
 
@@ -105,7 +100,7 @@ class _Duals(Text):
             self.inside, self.leave = "", f"return _deeper(_top, {', '.join(op.roles)})"
         self.scope |= {
             "_gate": gate.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip,
-            "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": _added, "_metadata": metadata, "_compute": compute,
+            "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": added, "_metadata": metadata, "_compute": compute,
         }
         self.tangents = self.of("_t")
         self.apart = f"{tuple_text(self.values.values())}, {tuple_text(self.tangents.values())}"
