@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Self
 from weakref import ref
 
@@ -133,8 +132,10 @@ class Tensor(Leaving):
 
     def _look(self) -> None:
         """The same for the values only."""
-        with suppress(GradientError):  # the values are right by then
+        try:  # noqa: SIM105  a third of the time of suppress()
             self._check()
+        except GradientError:  # the values are right by then
+            pass
 
     # Its place in the graph
 
