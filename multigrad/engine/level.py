@@ -144,11 +144,11 @@ class Run:
 
     __slots__ = ("deep", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "number", "outer", "randomness")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mode: Switch | None = None) -> None:
         self.name = name
         self.outer = _running.get()
         self.number = next(_numbers)
-        self.grad_mode = Switch()
+        self.grad_mode = Switch() if mode is None else mode
         self.inner = Switch()
         self.finished = False
         self.inputs: list[Any] = []
@@ -280,10 +280,6 @@ class Guest(Run):
     """
 
     __slots__ = ()
-
-    def __init__(self, name: str, mode: Switch) -> None:
-        super().__init__(name)
-        self.grad_mode = mode
 
     def records_in(self, mode: Mode, level: int) -> bool:
         return bool(self.grad_mode.within(mode))

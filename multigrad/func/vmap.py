@@ -108,7 +108,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
     run = Run("vmap")
     run.randomness = randomness
     level = run.own_level
-    given: list[Any] = [None if a is None else Batched._make(x, run, level) for x, a in zip(inner, axes, strict=True)]
+    given: list[Any] = [None if a is None else Batched._around(x, run, level) for x, a in zip(inner, axes, strict=True)]
     if kwargs or None in axes:
         constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
         given = [constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)]
