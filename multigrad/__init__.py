@@ -13,7 +13,8 @@ the differentiable namespace of its backend. Importing multigrad imports no arra
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from . import autograd, func, registry
 from .backends.hooks import hookimpl
@@ -24,6 +25,9 @@ from .engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_g
 from .engine.tensor import Tensor
 from .engine.tensor import element_of as _element_of
 from .namespace import Namespace as _Namespace
+
+if TYPE_CHECKING:
+    from . import extend
 
 __version__ = "0.1.0"
 
@@ -36,6 +40,7 @@ __all__ = [
     "autograd",
     "backends",
     "enable_grad",
+    "extend",
     "func",
     "hookimpl",
     "inference_mode",
@@ -130,6 +135,8 @@ def __getattr__(name: str) -> Any:
     """
     if name.startswith("_"):
         raise AttributeError(f"module 'multigrad' has no attribute {name!r}")
+    if name == "extend":  # imported when it is asked for
+        return import_module("multigrad.extend")
     try:
         return _kept_in(globals(), name, name)
     except AttributeError:

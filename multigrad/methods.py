@@ -39,7 +39,7 @@ class _Lazy:
         with keeping:
             for owner in (Tensor, Surface):
                 if owner.__dict__.get(self.name) is self:
-                    setattr(owner, self.name, function)
+                    owner._define(self.name, function)
         return function if obj is None else function.__get__(obj, cls)
 
 
@@ -64,16 +64,16 @@ def _install_methods(op: Op) -> None:
     else:
         gone = {twin}
         _installed.add(name)
-        setattr(Surface, name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
+        Surface._define(name, _Lazy(name, lambda: fast.make_function(op, name, method=True)))
         if op.kind == "elementwise" or op.chapter == "elementwise":
             gone = set()
             _installed.add(twin)
-            setattr(Tensor, twin, _Lazy(twin, lambda: _twin(op, twin)))
-            setattr(Surface, twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
+            Tensor._define(twin, _Lazy(twin, lambda: _twin(op, twin)))
+            Surface._define(twin, _Lazy(twin, lambda: _replacing(function_of(op), twin)))
     for former in gone & _installed:  # of another kind
         for owner in (Tensor, Surface):
             if former in owner.__dict__:
-                delattr(owner, former)
+                owner._remove(former)
 
 
 def _twin(op: Op, name: str) -> Callable[..., Any]:
@@ -102,10 +102,10 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _install_operator(op: Op) -> None:
     stem = op.operator
-    setattr(Surface, f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True)))
+    Surface._define(f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True)))
     if stem not in _REFLECTED:
         return
-    setattr(Surface, f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
+    Surface._define(f"__r{stem}__", _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)))
     direct = inplace.DIRECT[stem]
     function = fast.make_function(op, operator=True)
 
@@ -118,8 +118,8 @@ def _install_operator(op: Op) -> None:
         return inplace.in_place(op, function, self, (other,), direct)
 
     augmented.__name__ = augmented.__qualname__ = f"__i{stem}__"
-    setattr(Tensor, augmented.__name__, augmented)
-    setattr(Surface, augmented.__name__, _replacing(function, augmented.__name__))
+    Tensor._define(augmented.__name__, augmented)
+    Surface._define(augmented.__name__, _replacing(function, augmented.__name__))
 
 
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
@@ -158,19 +158,24 @@ def _key(key: Any, host: Host) -> Any:
     return key
 
 
+def _with_item(x: Any, key: Any, value: Any) -> Any:
+    """The values of `x` with others at `key`."""
+    return function_of(OPS["setitem"])(x, key, value)
+
+
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
-    if isinstance(value, Tensor) and value._how is not None and views.same_place(value, self, key):
+    if isinstance(value, Tensor) and value._view is not None and views.same_place(value, self, key):
         inplace.touch(self, value)
         return
     op = OPS["setitem"]
-    inplace.set_item(op, function_of(op), self, _key(key, self._elem.host), value)
+    inplace.set_item(op, _with_item, self, _key(key, self._elem.host), value)
 
 
 def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
-    if type(value) is type(self) and value._how is not None and views.same_place(value, self, key):
+    if type(value) is type(self) and value._view is not None and views.same_place(value, self, key):
         return
-    inplace._check_value(self, value, recording=False)
-    self._become(function_of(OPS["setitem"])(self, _key(key, self._elem.host), value), "setitem")
+    views.check_value(self, value, recording=False)
+    self._become(_with_item(self, _key(key, self._elem.host), value), "setitem")
 
 
 def _transposed(self: Tensor) -> Tensor:
@@ -265,5 +270,5 @@ _METHODS = {
     "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():
-    setattr(Surface, _name, _method)
-Tensor.__setitem__ = _setitem  # type: ignore[assignment]
+    Surface._define(_name, _method)
+Tensor._define("__setitem__", _setitem)

@@ -20,6 +20,7 @@ from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
 from .observe import gate
+from .provided import provide
 from .registry import OPS, Op, keeping
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
@@ -289,5 +290,5 @@ def _changed(op: Op) -> None:
     methods.install(op)
 
 
-element.make_bound = Namespace
-element.on_first_use = load
+provide(element, make_bound=Namespace)
+provide(registry, fill=load)

@@ -27,6 +27,8 @@ OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = "operation", "writ
 """Calls: of an operation, of one in place, of a Function, of a node in a pass, of a pass, of the rule of a tangent, of what leaves the graph."""
 NODE, SAVED, LABEL = "node", "saved", "label"
 """What else happens: a node is made, a node keeps arrays, a labelled block begins and ends."""
+EVENTS = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION, NODE, SAVED, LABEL})
+"""All events that an observer may ask for."""
 
 FORWARD, BACKWARD, USER = 0, 1, 7
 """The scopes of events, as PyTorch numbers them."""
@@ -56,7 +58,7 @@ class Call:
 class Observer:
     """What is told of the events that it asks for, in the contexts that it was entered in.
 
-    events  of which kinds, by the names of this module
+    events  of which kinds, some of EVENTS; others are refused when it is entered
     timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
             declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left that to another operand, None
             if it raised
@@ -240,8 +242,16 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
+def put(observers: tuple[Observer, ...]) -> None:
+    """Have these be the observers of this context from now on."""
+    gate.set(watched(gate.get(), observers))
+
+
 def enter(observer: Observer) -> None:
-    """Have `observer` told in this context from now on, until `leave`."""
+    """Have `observer` told in this context from now on, until `leave`. Raises ValueError where it asks for events that there are not."""
+    if not observer.events <= EVENTS:
+        raise ValueError(f"{type(observer).__name__}.events names {', '.join(sorted(observer.events - EVENTS))}; the events are "
+                         f"{', '.join(sorted(EVENTS))}")
     before = gate.get()
     try:
         gate.set(watched(before, (*watching(before), observer)))
@@ -431,8 +441,10 @@ def call(kind: str, op: Any, name: str, order: Sequence[str], args: Sequence[Any
 
 def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Tell of a node that was made by no operation, or of a leaf."""
-    for observer in observers(NODE):
-        observer.recorded(made, operands, result)
+    mode = gate.get()
+    if mode is not True:
+        for observer in mode.watch.of(NODE):
+            observer.recorded(made, operands, result)
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

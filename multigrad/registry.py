@@ -46,6 +46,7 @@ from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .errors import RegistrationError
+from .provided import wanted
 
 __all__ = [
     "OPS",
@@ -58,6 +59,7 @@ __all__ = [
     "linear",
     "multilinear",
     "nondifferentiable",
+    "on_declaration",
 ]
 
 OPERATORS = ("abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos",
@@ -137,6 +139,13 @@ class Op:
 OPS: dict[str, Op] = {}
 """Every known operation by name; names of extensions have a prefix: `linalg.solve`."""
 
+
+
+@wanted
+def fill() -> None:
+    """Fill the table, once: the operations of the standard, then those of plugins. (namespace.py)"""
+
+
 OVERRIDDEN: dict[str, str] = {}
 """The operations that were declared anew by another module, with the module of the first declaration."""
 
@@ -172,6 +181,20 @@ _listeners: list[Callable[[Op], None]] = []
 def on_declaration(listener: Callable[[Op], None]) -> None:
     """Call `listener(op)` for each operation declared from now on (the engine drops what it made of an older one)."""
     _listeners.append(listener)
+
+
+def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
+    """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
+    given = list(OPS.items()) if own is None else [(op.name, op) for op in own]
+    changed = [op for name, op in given if OPS.get(name) is op and before.get(name) is not op]
+    for op in changed:
+        del OPS[op.name]
+        if op.name in before:
+            OPS[op.name] = before[op.name]
+    forget_remembered()
+    for op in changed:
+        for listener in _listeners:
+            listener(before.get(op.name, op))
 
 
 def elementwise(signature: str, /, *, doc: str = "", operator: str = "", forward: Any = None, chapter: str = "",

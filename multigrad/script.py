@@ -31,12 +31,12 @@ def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leavi
     of this function.
     """
     given, path = path, os.path.abspath(path)
-    before = sys.argv, sys.path[:], sys.modules["__main__"], noting.here
+    before = sys.argv, sys.path[:], sys.modules["__main__"]
     main = types.ModuleType("__main__")
     main.__file__, main.__builtins__ = path, sys.modules["builtins"]  # type: ignore[attr-defined]
     main.__loader__ = SourceFileLoader("__main__", path)
     sys.argv, sys.path[0:1], sys.modules["__main__"] = [given, *arguments], [os.path.dirname(os.path.realpath(path))], main
-    noting.here = os.path.join(os.getcwd(), "")
+    folder = noting.shown_from(os.path.join(os.getcwd(), ""))
     ended: list[int] = []
     if leaving:
         atexit.register(_last, finish, ended, os.getpid())
@@ -46,7 +46,8 @@ def run(path: str, arguments: Sequence[str], finish: Callable[[int], int], leavi
     try:
         return finish(ended[0])
     finally:
-        sys.argv, sys.path[:], sys.modules["__main__"], noting.here = before
+        sys.argv, sys.path[:], sys.modules["__main__"] = before
+        noting.shown_from(folder)
 
 
 def watch_threads() -> Callable[[], None]:

@@ -157,8 +157,8 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
 def test_a_wrong_conversion(kernel: str, wrong: Any, message: str) -> None:
     target = Target("numpy")
     kernels.CHECKS[kernel](target)
-    backend = target.host.backend
-    target.host = SimpleNamespace(backend=replace(backend, kernels={**backend.kernels, kernel: wrong}))
+    backend = target.backend
+    target.backend = replace(backend, kernels={**backend.kernels, kernel: wrong})
     with pytest.raises(AssertionError, match=message):
         kernels.CHECKS[kernel](target)
 
@@ -296,7 +296,7 @@ def fails(target: Target) -> None:
 
 @pytest.fixture
 def exemptions(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
-    return lambda table: monkeypatch.setattr(suite, "discovery", SimpleNamespace(get=lambda name: SimpleNamespace(exemptions=table)))
+    return lambda table: monkeypatch.setattr(suite, "extend", SimpleNamespace(backend=lambda name: SimpleNamespace(exemptions=table)))
 
 
 @pytest.mark.parametrize("test_id", ["sin/vjp/real", "sin/*"])

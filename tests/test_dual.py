@@ -13,6 +13,7 @@ from forward_programs import at, close, raw
 
 import multigrad as mg
 from multigrad import func
+from multigrad.autograd import forward_ad
 from multigrad.errors import GradientError, LeakError, MissingRuleError
 from multigrad.layers.dual import Dual
 
@@ -289,3 +290,32 @@ def test_a_list_in_the_place_of_an_array_is_named_as_one():
     x = np.ones(3)
     with pytest.raises(TypeError, match=r"got builtins\.list\. Wrap lists with"):
         mg.func.jvp(lambda x: mg.matmul(x, [1.0, 1.0, 1.0]), (x,), (x,))
+
+
+class TestHistoriesFurtherIn:
+    """Duals of Tensors that require grad, under no_grad."""
+
+    @staticmethod
+    def leaf(xp):
+        return xp.asarray(np.array([1.0, 2.0, 3.0]), requires_grad=True)
+
+    def test_a_view_that_is_looked_at_keeps_its_history(self, xp):
+        x = self.leaf(xp)
+        with forward_ad.dual_level():
+            y = forward_ad.make_dual(x, xp.ones_like(x)) * 1.0
+            v = y[1:]
+            y *= 2.0
+            with mg.no_grad():
+                assert v.shape == (2,) and values(forward_ad.unpack_dual(v).primal).tolist() == [4.0, 6.0]
+            forward_ad.unpack_dual(xp.sum(v * v)).primal.backward()
+        close(x.grad, [0, 16, 24])
+
+    @pytest.mark.xfail(strict=True, reason="what takes the place of the value has no history")
+    def test_a_write_keeps_the_history_of_the_rest(self, xp):
+        x = self.leaf(xp)
+        with forward_ad.dual_level():
+            y = forward_ad.make_dual(x, xp.ones_like(x)) * 1.0
+            with mg.no_grad():
+                y[0] = 5.0
+            forward_ad.unpack_dual(xp.sum(y * y)).primal.backward()
+        close(x.grad, [10, 4, 6])  # as of a Tensor

@@ -44,6 +44,11 @@ import multigrad
     run(code)
 
 
+def test_what_only_extensions_need_waits_until_it_is_asked_for() -> None:
+    assert run("import multigrad, sys; print('multigrad.extend' in sys.modules, multigrad.extend.API)") == "False 1"
+    assert run("from multigrad import extend; print(extend.API)") == "1"
+
+
 def test_nothing_is_bound_before_the_first_use() -> None:
     code = "import multigrad, sys; print(*[m for m in sys.modules if m.startswith('multigrad.backends.')])"
     bound = {name.removeprefix("multigrad.backends.") for name in run(code).split()}

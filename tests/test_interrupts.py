@@ -159,10 +159,7 @@ class Mode:
     def __init__(self) -> None:
         self.values = [True]
 
-    def get(self) -> bool:
-        return self.values[-1]
-
-    def set(self, on: bool) -> None:
+    def turn(self, on: bool) -> None:
         self.values.append(on)
         if len(self.values) == 2:
             raise Interrupt

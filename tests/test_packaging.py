@@ -119,7 +119,7 @@ def test_a_release_is_written_into_every_file_that_names_it(version: str, core: 
         assert project["version"] == version
         assert project["urls"] == {"Repository": "https://example.org/somewhere"}
         requirements = [r for r in project["dependencies"] if r.startswith("multigrad-array")]
-        assert set(requirements) <= {f"multigrad-array{core}", f"multigrad-array=={version}"}
+        assert set(requirements) <= {f"multigrad-array{core}"}
     back = release_of(tmp_path, (ROOT / "release.toml").read_text())
     assert all(text == (ROOT / name).read_text() for name, text in back.items()), "an address that is taken back leaves a trace"
 

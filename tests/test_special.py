@@ -250,7 +250,7 @@ def table() -> Iterator[None]:
     mg.special  # all plugins are loaded
     before = dict(registry.OPS)
     yield
-    hooks.restore(before)
+    registry.restore(before)
 
 
 @pytest.mark.parametrize("rules, message", [

@@ -7,6 +7,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import func
+from multigrad.autograd import Function
 from multigrad.engine.dispatch import carried_out, is_array
 from multigrad.engine.level import Layer, Run
 from multigrad.engine.tensor import stopped
@@ -47,6 +48,13 @@ class Logged(Immutable):
         outs = found if isinstance(found, (tuple, list)) else (found,)
         wrapped = tuple(Logged.of(x, top._run) if is_array(x) else x for x in outs)
         return wrapped if op.outputs != () else wrapped[0]
+
+
+    @staticmethod
+    def _apply_custom(application, values, top):
+        log.append(application.name)
+        own = [isinstance(x, Logged) and x._run is top._run for x in values]
+        return application.through(values, own, lambda x: Logged.of(x, top._run))
 
 
 log: list[str] = []
@@ -138,3 +146,106 @@ class TestAStranger:
         else:
             np.testing.assert_allclose(func.jvp(inner, (X,), (W,))[1], func.grad(program)(X, W) @ W)
         assert log == OPERATIONS
+
+
+class Square(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, n):
+        return x * x, x * n
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.save_for_forward(inputs[0])
+        ctx.n = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g, h):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g + ctx.n * h, None
+
+    @staticmethod
+    def jvp(ctx, t, _):
+        (x,) = ctx.saved_tensors
+        return 2 * x * t, ctx.n * t
+
+
+@func.custom_vjp
+def cube(x):
+    return x**3
+
+
+cube.defvjp(lambda x: (cube(x), mg.sin(x) * 0 + x), lambda x, g: (3 * g * x**2,))
+
+
+@func.custom_jvp
+def exp(x):
+    return mg.exp(x)
+
+
+exp.defjvp(lambda primals, tangents: (exp(*primals), exp(*primals) * tangents[0]))
+
+
+def own_derivatives(x, w):
+    square, double = Square.apply(mg.sin(x), 3)
+    return mg.sum(square * w + double * cube(x) - exp(w) * x)
+
+
+def same(x, w):
+    return mg.sum(mg.sin(x)**2 * w + mg.sin(x) * 3 * x**3 - mg.exp(w) * x)
+
+
+TRANSFORMS = {
+    "nothing": lambda f: f,
+    "grad": lambda f: func.grad(f),
+    "jvp": lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
+    "vmap of grad": lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
+    "jvp of grad": lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
+    "hessian": lambda f: lambda x, w: func.hessian(f)(x, w),
+    "jacrev of jacfwd": lambda f: func.jacrev(func.jacfwd(f)),
+    "grad of checkpoint": lambda f: func.grad(func.checkpoint(f)),
+}
+
+
+class TestDerivativesOfOnesOwn:
+    """A layer takes part in autograd.Function, custom_vjp and custom_jvp by the static method `_apply_custom`."""
+
+    @pytest.mark.parametrize("name", TRANSFORMS)
+    def test_inside_of_transformations(self, name):
+        transform = TRANSFORMS[name]
+        expected = values(transform(same)(mg.asarray(X), mg.asarray(W)))
+        np.testing.assert_allclose(values(transform(own_derivatives)(mg.asarray(X), mg.asarray(W))), expected)
+        out, seen = logged(transform(own_derivatives), X, W)
+        np.testing.assert_allclose(values(out), expected)
+        assert {"VmappedSquare", "Square"} & set(seen)
+
+    @pytest.mark.parametrize("order", ["grad", "vmap", "jvp"])
+    def test_outside_of_transformations(self, order):
+        def inner(x):
+            return logged(own_derivatives, x, W)[0]
+
+        if order == "grad":
+            np.testing.assert_allclose(func.grad(inner)(X), func.grad(same)(X, W))
+        elif order == "vmap":
+            rows = np.stack([X, W])
+            np.testing.assert_allclose(func.vmap(inner)(rows), [values(same(mg.asarray(r), W)) for r in rows])
+        else:
+            np.testing.assert_allclose(func.jvp(inner, (X,), (W,))[1], func.grad(same)(X, W) @ W)
+        assert "Square" in log
+
+    def test_over_a_leaf(self):
+        x = mg.asarray(X, requires_grad=True)
+        out, _ = logged(own_derivatives, x, W)
+        (g,) = mg.autograd.grad(out, x)
+        np.testing.assert_allclose(values(g), func.grad(same)(X, W))
+
+    def test_without_the_method_the_error_names_it(self):
+        class Mute(Logged):
+            __slots__ = ()
+            _apply_custom = staticmethod(Layer._apply_custom)
+
+        run = Run("mute")
+        with pytest.raises(NotImplementedError, match=r"under Mute yet: let the class Mute define the static method _apply_custom\(application"):
+            run.call(lambda: Square.apply(Mute._around(X, run, run.own_level), 3))

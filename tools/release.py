@@ -17,14 +17,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 VERSION = r'^version = "(.*)"$'
-EXACT = r'"multigrad-array==([^"]*)"'
 SERIES = r'"multigrad-array(>=[^"]*)"'
 MODULE = r'^__version__ = "(.*)"$'
 
 # What each file repeats; the group of a pattern is the part that a release changes.
 PLACES: dict[str, tuple[str, ...]] = {
     "pyproject.toml": (VERSION,),
-    "conformance/pyproject.toml": (VERSION, EXACT),
+    "conformance/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/README.md": (SERIES,),

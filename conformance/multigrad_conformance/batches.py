@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 import multigrad as mg
-from multigrad.engine.level import Layer
+from multigrad import extend
 from multigrad.errors import BatchingError
-from multigrad.layers import batched
 from multigrad.registry import OPS, Op
 
 from . import checks
@@ -33,7 +32,7 @@ def applies(problem: Problem) -> bool:
 
 def vmap(case: Case) -> None:
     """All arrays batched at once: against a loop."""
-    with _nothing_slow(), np.errstate(all="ignore"):
+    with _nothing_slow(case.op), np.errstate(all="ignore"):
         _assert_looped(case, _batch(case.problem, SIZE), _may_differ(case.problem), 0, 0)
 
 
@@ -41,7 +40,7 @@ def vmap_each(case: Case) -> None:
     """Each array batched by itself, and one example alone, along other axes."""
     batch = _batch(case.problem, SIZE)
     everything = _may_differ(case.problem)
-    with _nothing_slow(), np.errstate(all="ignore"):
+    with _nothing_slow(case.op), np.errstate(all="ignore"):
         _assert_looped(case, [x[:1] for x in batch], everything, -1, 0)
         for i in everything if len(everything) > 1 else ():
             _assert_looped(case, batch, [i], -1, -1)
@@ -57,7 +56,7 @@ def _assert_looped(case: Case, batch: Sequence[Any], own: Sequence[int], in_axis
         given = dict(zip(own, arrays, strict=True))
         values = _filled(problem, lambda i, _: given[i] if i in given else target.raw(batch[i][0]), target)
         out = problem.finished(target.bound, call(op, target.function(op), values))
-        if all(isinstance(y, Layer) for y in checks._tuple(out)):
+        if all(extend.level_of(y) for y in checks._tuple(out)):
             return tuple(checks._tuple(out))
         told.append(out)  # a dtype, say, which is the same for all examples
         return ()
@@ -87,7 +86,7 @@ def vmap_vjp(case: Case) -> None:
         function, xs = _differentiated(case, dict(zip(own, arrays, strict=True)))
         return mg.func.vjp(function, *xs)[1](tuple(gs))
 
-    with _nothing_slow(), np.errstate(all="ignore"):
+    with _nothing_slow(case.op), np.errstate(all="ignore"):
         found = _unless_refused(case, lambda: mg.func.vmap(gradients)(*given), arrays, own)
         if found is not None:
             expected = [gradients([target.raw(arrays[i][k]) for i in own], [target.raw(g[k]) for g in cotangents]) for k in range(SIZE)]
@@ -99,7 +98,7 @@ def vmap_pullback(case: Case) -> None:
     target, _, sample = case
     problem = case.problem
     cotangents = [_examples(g, SIZE, "") for g in problem.cotangents]
-    with _nothing_slow(), np.errstate(all="ignore"):
+    with _nothing_slow(case.op), np.errstate(all="ignore"):
         pull = mg.func.vjp(checks._function(case), *(target.raw(x) for x in problem.leaves()))[1]
         found = mg.func.vmap(pull)(tuple(target.raw(g) for g in cotangents))
         expected = [pull(tuple(target.raw(g[k]) for g in cotangents)) for k in range(SIZE)]
@@ -117,7 +116,7 @@ def vmap_jvp(case: Case) -> None:
         function, xs = _differentiated(case, dict(zip(own, arrays, strict=True)))
         return mg.func.jvp(function, tuple(xs), tuple(ts))[1]
 
-    with _nothing_slow(), np.errstate(all="ignore"):
+    with _nothing_slow(case.op), np.errstate(all="ignore"):
         found = _unless_refused(case, lambda: mg.func.vmap(moved)([target.raw(arrays[i]) for i in own], [target.raw(t) for t in tangents]),
                                 arrays, own)
         if found is None:
@@ -143,7 +142,7 @@ def nested(case: Case) -> None:
     def gradients(*xs: Any) -> Any:
         return mg.func.vjp(checks._function(case), *xs)[1](cotangents)
 
-    with _nothing_slow(), np.errstate(all="ignore"):
+    with _nothing_slow(case.op), np.errstate(all="ignore"):
         both = _unless_refused(case, lambda: mg.func.jvp(mg.func.vmap(gradients), *(tuple(target.raw(np.stack(v)) for v in vs) for vs in (xs, ts))),
                                _batch(problem, 1), _picked(problem, _filled(problem, lambda i, _: i, _AsIs())))
     for i, (s, one) in enumerate(zip(both[1], map(target.numpy, found), strict=True) if both else ()):
@@ -257,9 +256,13 @@ def _assert_rows(target: Target, found: Any, expected: Sequence[Any], what: str,
 
 
 @contextmanager
-def _nothing_slow() -> Iterator[None]:
-    """No operation of the standard may be computed one by one; a third party's, if it has no batching rule."""
-    batched._slow.clear()  # so that each check is warned anew
+def _nothing_slow(op: Op) -> Iterator[None]:
+    """No operation of the standard may be computed one by one, `op` or what it calls; a third party's, if it has no batching rule.
+
+    multigrad warns of each once, so of `op` its declaration is asked.
+    """
+    assert op.batching is not None or op.kind == "composite" or not op.arrays or op.chapter == "data_type" or _is_foreign(op), \
+        f"the operation {op.name!r} has no batching rule"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

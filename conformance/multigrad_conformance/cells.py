@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from multigrad.backends import discovery
-from multigrad.backends.spec import Backend
-from multigrad.engine.rules import array_index
+from multigrad import Backend, extend
 from multigrad.registry import OPS, Op
 
 from . import batches, checks, kernels
@@ -54,7 +52,7 @@ class Cell:
 
     def execute(self) -> None:
         """Run the test; raises where something is wrong."""
-        backend = discovery.get(self.backend)
+        backend = extend.backend(self.backend)
         if self.variant and self.operation in OPS:
             Target(self.backend).raw_function(OPS[self.operation])  # found as usual, not as a variant's flags would have it
         with backend.variants[self.variant]() if self.variant else nullcontext() as device:
@@ -64,7 +62,7 @@ class Cell:
 @cache
 def everything(name: str) -> tuple[Cell, ...]:
     """All cells of a backend, of both precisions and all levels and variants."""
-    backend = discovery.get(name)
+    backend = extend.backend(name)
     Target(name)  # fills the table of operations
     found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
     return (*found, *(Cell(name, f"kernels.{k}", "kernel", "override", check, True) for k, check in kernels.checks_of(backend)))
@@ -209,9 +207,8 @@ def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bo
     """A sample with its first array cut to one form and the others to another."""
     problem = Problem.of(op, sample)
     values = dict(zip(op.roles, problem.values, strict=True))
-    index = array_index(op)
     form = first
-    for name in index:
+    for name in op.arrays:
         if isinstance(values[name], np.ndarray):
             values[name] = form(values[name])
             form = others

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import multigrad as mg
-from multigrad.engine import rules
-from multigrad.engine.rules import array_index
+from multigrad import extend
 from multigrad.registry import Op
 
 from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
@@ -106,7 +107,7 @@ def _default_dtype(target: Target, op: Op, problem: Problem) -> str:
     kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(np.asarray(problem.forward()).dtype.kind)
     if kind is None:
         return ""
-    namespace = target.host.backend.namespace
+    namespace = target.backend.namespace
     return target.dtype_name(namespace.__array_namespace_info__().default_dtypes(device=target.device)[kind])
 
 
@@ -182,10 +183,8 @@ def jvp(case: Case) -> None:
     with np.errstate(all="ignore"):
         ans = call(op, target.raw_function(op), values)
         ans = ans if op.outputs == () else tuple(ans)
-        if op.kind == "elementwise":
-            values = [_as_array(target, v, ans) if role == "array" else v for role, v in zip(op.roles.values(), values, strict=True)]
         tangents = given.note("a tangent", _tangents(target, problem))
-        moved = rules.jvp(op, target.xp, given.note("an argument", values), tangents, given.note("an output", ans))
+        moved = extend.jvp(op, given.note("an argument", values), tangents, given.note("an output", ans), conform=False)
     given.assert_unchanged("jvp")
     outs = [(m, y) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True) if y.dtype in _floating(target)]
     for i, (m, y) in enumerate(outs):
@@ -249,17 +248,12 @@ def _function(case: Case) -> Callable[..., Any]:
     return function
 
 
-def _as_array(target: Target, value: Any, ans: Any) -> Any:
-    """A Python scalar reaches a rule as a 0-d array of the result's dtype."""
-    return target.host.constant(target.xp, value, ans.dtype, target.host.device(target.xp, ans)) if type(value) in (int, float) else value
-
-
 def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = None) -> list[Any]:
-    """One tangent per array parameter: None, an array, or a tuple of these for a list of arrays."""
+    """One tangent per parameter: an array, a tuple of these for a list of arrays, None for what is not to be moved."""
     flat = {place: target.raw(t) for place, t in zip(problem.places, problem.tangents if given is None else given, strict=True)}
     result: list[Any] = []
-    for name, i in array_index(problem.op).items():
-        if problem.op.roles[name] == "arrays":
+    for i, role in enumerate(problem.op.roles.values()):
+        if role == "arrays":
             result.append(tuple(flat.get((i, j)) for j in range(len(problem.values[i]))))
         else:
             result.append(flat.get((i, None)))
@@ -318,9 +312,7 @@ def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None
     with np.errstate(all="ignore"):
         ans = call(op, target.raw_function(op), values)
         ans = ans if op.outputs == () else tuple(ans)
-        if op.kind == "elementwise":
-            values = [_as_array(target, v, ans) if role == "array" else v for role, v in zip(op.roles.values(), values, strict=True)]
-        moved = rules.jvp(op, target.xp, values, _tangents(target, problem, ones), ans)
+        moved = extend.jvp(op, values, _tangents(target, problem, ones), ans, conform=False)
     tangents = [target.numpy(m) for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
                 if y.dtype in _floating(target)]
     if all(np.all(np.isfinite(x)) for x in (*tangents, *gradients)):
@@ -408,19 +400,15 @@ def raw_operand(case: Case, side: str) -> None:
 
 def override(case: Case) -> None:
     """The backend's own form of a kernel gives what its default, made of the standard alone, gives on the same arrays."""
-    from dataclasses import replace
-
-    from multigrad.backends.raw import RawNamespace, resolve
-
     target, op, sample = case
-    backend = target.host.backend
+    backend = target.backend
     values = [target.raw(v) for v in case.problem.values]
     others = {k: v for k, v in backend.functions.items() if k != op.name}
-    xp = RawNamespace(replace(backend, functions=others))
+    xp = extend.raw_namespace(replace(backend, functions=others))
     default = op.forward["*"] if isinstance(op.forward, dict) else op.forward
     with np.errstate(all="ignore"):
         own = call(op, backend.functions[op.name], values)
-        generic = resolve(default)(xp, *values)
+        generic = (resolve_name(default) if isinstance(default, str) else default)(xp, *values)
     several = op.outputs != ()
     for i, (y, e) in enumerate(zip(own if several else (own,), generic if several else (generic,), strict=True)):
         expected = target.numpy(e)

@@ -80,5 +80,5 @@ def assert_gradient(target: Target, actual: Any, leaf: Any, what: str) -> None:
     assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
     assert actual.dtype == leaf.dtype, f"{what}: dtype {actual.dtype}, but that of the argument is {leaf.dtype}"
     assert tuple(actual.shape) == tuple(leaf.shape), f"{what}: shape {actual.shape}, but that of the argument is {leaf.shape}"
-    device = target.host.device
+    device = target.kernel("device")
     assert device(target.xp, actual) == device(target.xp, leaf), f"{what}: it is not on the device of the argument"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from multigrad.backends.kernels import DEFAULTS
-from multigrad.backends.spec import Backend
+from multigrad import Backend
+from multigrad.extend import KERNELS
 
 from .compare import assert_close
 from .target import Target
@@ -25,8 +25,8 @@ def own(target: Target) -> None:
     for like in (target.raw(X), target.xp.permute_dims(target.raw(X.T), (1, 0)), None):
         g = target.xp.broadcast_to(target.raw(X[:1]), (2, 3))
         held = g
-        result = target.host.own(target.xp, g, like)
-        assert_close(target.numpy(result), target.numpy(DEFAULTS["own"](target.xp, held, like)), "own")
+        result = target.kernel("own")(target.xp, g, like)
+        assert_close(target.numpy(result), target.numpy(KERNELS["own"](target.xp, held, like)), "own")
         assert result.dtype == g.dtype
         if target.capabilities.mutable:
             result[...] = 7.0
@@ -35,17 +35,17 @@ def own(target: Target) -> None:
 
 def place(target: Target) -> None:
     g = target.raw(X)
-    result = target.host.place(target.xp, g, target.raw(X))
+    result = target.kernel("place")(target.xp, g, target.raw(X))
     assert_close(target.numpy(result), X, "place")
-    assert target.host.device(target.xp, result) == target.host.device(target.xp, g)
+    assert target.kernel("device")(target.xp, result) == target.kernel("device")(target.xp, g)
 
 
 def constant(target: Target) -> None:
     for value in (0.0, -0.0, 2, True, 1, 1.0, -1.5, float("inf")):
         for name in ("float32", "float64" if target.has_double else "float32"):
             dtype = getattr(target.xp, name)
-            found = target.host.constant(target.xp, value, dtype, target.own_device())
-            expected = DEFAULTS["constant"](target.xp, value, dtype, target.own_device())
+            found = target.kernel("constant")(target.xp, value, dtype, target.own_device())
+            expected = KERNELS["constant"](target.xp, value, dtype, target.own_device())
             assert found.dtype == expected.dtype == dtype and tuple(found.shape) == ()
             assert np.array_equal(np.signbit(target.numpy(found)), np.signbit(target.numpy(expected)))
             assert_close(target.numpy(found), target.numpy(expected), f"constant {value!r}")
@@ -54,20 +54,20 @@ def constant(target: Target) -> None:
 def device(target: Target) -> None:
     """It is what makes a constant meet the array."""
     x = target.raw(X)
-    found = target.host.device(target.xp, x)
+    found = target.kernel("device")(target.xp, x)
     ones = target.xp.ones((3,), dtype=x.dtype, device=found)
     assert_close(target.numpy(x + ones), X + 1, "an array made on the device that was told")
 
 
 def devices(target: Target) -> None:
-    found = target.host.backend.kernel("devices")(target.host.backend.namespace)
+    found = target.kernel("devices")(target.backend.namespace)
     assert isinstance(found, tuple) and found, f"devices gave {found!r}"
 
 
 def exportable(target: Target) -> None:
     """Memory that runs backwards is not said to be for everybody."""
     for x in (target.raw(X), target.raw(X)[::-1, ...], target.raw(X)[..., ::-1]):
-        if target.host.backend.kernel("exportable")(target.xp, x):
+        if target.kernel("exportable")(target.xp, x):
             try:
                 strides = np.from_dlpack(x).strides
             except (BufferError, RuntimeError, TypeError, AttributeError):  # memory that NumPy cannot look at
@@ -79,7 +79,7 @@ def to_numpy(target: Target) -> None:
     """Arrays of NumPy itself, of the same dtype, as the default makes them."""
     for value in _values(target):
         x = target.raw(value)
-        for found in (target.host.backend.kernel("to_numpy")(target.xp, x), DEFAULTS["to_numpy"](target.xp, x)):
+        for found in (target.kernel("to_numpy")(target.xp, x), KERNELS["to_numpy"](target.xp, x)):
             assert type(found) is np.ndarray, f"to_numpy gave {type(found).__name__}, no array of NumPy"
             got, expected = (found.shape, found.dtype), (value.shape, value.dtype)
             assert got == expected, f"to_numpy gave {got} for {expected}"
@@ -89,7 +89,7 @@ def to_numpy(target: Target) -> None:
 def from_numpy(target: Target) -> None:
     """Arrays of the library, of the dtype of that name, as the default makes them."""
     for value in _values(target):
-        for found in (target.host.backend.kernel("from_numpy")(target.xp, value.copy()), DEFAULTS["from_numpy"](target.xp, value.copy())):
+        for found in (target.kernel("from_numpy")(target.xp, value.copy()), KERNELS["from_numpy"](target.xp, value.copy())):
             assert target.is_raw(found), f"from_numpy gave {type(found).__name__}, no array of the library"
             got, expected = (tuple(found.shape), target.dtype_name(found.dtype)), (value.shape, value.dtype.name)
             assert got == expected, f"from_numpy gave {got} for {expected}"
@@ -103,7 +103,7 @@ def _values(target: Target) -> list[Any]:
 def write(target: Target) -> None:
     """What comes back has the new values; where arrays are mutable, it is the same array."""
     x = target.raw(X)
-    result = target.host.write(target.xp, x, target.raw(2 * X))
+    result = target.kernel("write")(target.xp, x, target.raw(2 * X))
     assert_close(target.numpy(result), 2 * X, "write")
     assert result.dtype == x.dtype
     if target.capabilities.mutable:
@@ -113,23 +113,23 @@ def write(target: Target) -> None:
 def storage(target: Target) -> None:
     """All on one memory have one holder, with the bytes of it; where a shape is all there is to tell, as many as the default says."""
     x = target.raw(X)
-    find = target.host.backend.kernel("storage")
+    find = target.kernel("storage")
     holder, nbytes = find(target.xp, x)
-    assert nbytes >= DEFAULTS["storage"](target.xp, x)[1] == X.size * (8 if target.has_double else 4)
+    assert nbytes >= KERNELS["storage"](target.xp, x)[1] == X.size * (8 if target.has_double else 4)
     assert find(target.xp, x)[0] is holder, "the holder of one memory is not one object"
     weakref.ref(holder)
 
 
 def mark(target: Target) -> None:
     """Time goes on; None where there is no telling."""
-    kernel, x = target.host.backend.kernel, target.raw(X)
+    kernel, x = target.kernel, target.raw(X)
     moments = [kernel("mark")(target.xp, x) for _ in range(2)]
     if None not in moments:
         assert kernel("elapsed")(target.xp, *moments) >= 0
 
 
 def annotation(target: Target) -> None:
-    found = target.host.backend.kernel("annotation")(target.xp, "conformance")
+    found = target.kernel("annotation")(target.xp, "conformance")
     if found is not None:
         with found:
             target.raw(X) + 1
@@ -137,12 +137,12 @@ def annotation(target: Target) -> None:
 
 def truth(target: Target) -> None:
     for value in (True, False):
-        found = target.host.backend.kernel("truth")(target.xp, target.raw(np.asarray(value)))
+        found = target.kernel("truth")(target.xp, target.raw(np.asarray(value)))
         assert found is value, f"the truth of {value} is {found}"
 
 
 def synchronize(target: Target) -> None:
-    target.host.backend.kernel("synchronize")(target.xp, target.raw(X))
+    target.kernel("synchronize")(target.xp, target.raw(X))
 
 
 CHECKS: dict[str, Callable[[Target], None]] = {
@@ -152,4 +152,4 @@ CHECKS: dict[str, Callable[[Target], None]] = {
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:
     """The check of each kernel: defaults, too, have to work on this library."""
-    yield from ((name, CHECKS[name]) for name in DEFAULTS if name in CHECKS)
+    yield from ((name, CHECKS[name]) for name in KERNELS if name in CHECKS)

@@ -46,15 +46,16 @@ def backends_of(config: pytest.Config) -> list[str]:
 
 def _find(config: pytest.Config) -> list[str]:
     """A backend that was asked for by name must work; of the others, those that do not are told."""
-    from multigrad.backends import discovery
+    import multigrad
+    from multigrad import extend
     from multigrad.errors import BackendError
 
     asked = list(dict.fromkeys(config.getoption("--multigrad-backend")))
-    discovery.load_plugins()  # whose operations are tested, too
+    extend.load_plugins()  # whose operations are tested, too
     found = []
-    for name in asked or discovery.names():
+    for name in asked or sorted(b.name for b in multigrad.backends() if b.state != "operations"):
         try:
-            discovery.get(name)
+            extend.backend(name)
             found.append(name)
         except BackendError as error:
             if asked:
@@ -127,10 +128,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def document(config: pytest.Config) -> dict[str, Any]:
     """The results as they are written: the same tests in the same order give the same text, but for what changed."""
     import multigrad
-    from multigrad.namespace import load
+    from multigrad import extend
     from multigrad.registry import OPS
 
-    load()  # with -n, this process has run no test
+    extend.load_plugins()  # with -n, this process has run no test
 
     return {
         "multigrad": multigrad.__version__,
@@ -144,9 +145,9 @@ def document(config: pytest.Config) -> dict[str, Any]:
 
 def _lacks(name: str) -> list[str]:
     """The capabilities that a backend does not have, which take the tests of some operations away."""
-    from multigrad.backends import discovery
+    from multigrad import extend
 
-    capabilities = discovery.get(name).capabilities
+    capabilities = extend.backend(name).capabilities
     return [c for c in ("complex", "data_dependent") if not getattr(capabilities, c)]
 
 

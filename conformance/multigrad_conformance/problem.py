@@ -14,9 +14,7 @@ import array_api_compat.numpy
 import numpy as np
 
 import multigrad as mg
-from multigrad.backends.raw import RawNamespace
-from multigrad.backends.spec import Backend
-from multigrad.engine.rules import array_index
+from multigrad import extend
 from multigrad.registry import OPS, Op, Rule, on_declaration
 
 from .sample import OWN_DEVICE, DType, Sample, is_array, mapped
@@ -28,7 +26,7 @@ STENCIL = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
 
 @cache
 def bare() -> Any:
-    return RawNamespace(Backend("numpy", array_api_compat.numpy, (np.ndarray, np.generic)))
+    return extend.raw_namespace(mg.Backend("numpy", array_api_compat.numpy, (np.ndarray, np.generic)))
 
 
 @cache
@@ -59,7 +57,7 @@ class Problem:
         return cls(op, values, names, sample.label, sample.project, sample.finish)
 
     def _places(self, names: tuple[str, ...]) -> Iterator[tuple[int, int | None]]:
-        index = array_index(self.op)
+        index = {name: i for i, name in enumerate(self.op.roles)}
         for name in names:
             value = self.values[index[name]]
             if self.op.roles[name] == "arrays":
@@ -101,7 +99,7 @@ class Problem:
         for part in self.op.name.split("."):
             function = getattr(function, part)
         with np.errstate(all="ignore"):
-            out = function(*positional(self.op, values), **named(self.op, values))
+            out = call(self.op, function, mapped(_numpy_value, tuple(values)))
         return out if self.op.outputs == () else tuple(out)
 
     def finished(self, xp: Any, out: Any) -> Any:
@@ -172,30 +170,14 @@ def _numpy_value(v: Any) -> Any:
     return np.array(v) if is_array(v) else getattr(bare(), v.name) if isinstance(v, DType) else "cpu" if v is OWN_DEVICE else v
 
 
-def positional(op: Op, values: Sequence[Any]) -> list[Any]:
-    """The arguments that a call of NumPy's own function passes by position."""
-    result: list[Any] = []
-    for parameter, v in zip(op.signature.parameters.values(), values, strict=True):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            result += mapped(_numpy_value, v)
-        elif parameter.kind is not parameter.KEYWORD_ONLY:
-            result.append(mapped(_numpy_value, v))
-    return result
-
-
-def named(op: Op, values: Sequence[Any]) -> dict[str, Any]:
-    """The arguments that it passes by name, declared defaults too: NumPy's function, or a stranger's, may have others."""
-    return {p.name: mapped(_numpy_value, v) for p, v in zip(op.signature.parameters.values(), values, strict=True) if p.kind is p.KEYWORD_ONLY}
-
-
 def differentiable(op: Op, values: Sequence[Any]) -> tuple[str, ...]:
     """The array parameters that have a rule and a floating value here."""
     if op.kind == "nondifferentiable":
         return ()
     ruled = op.arrays if op.kind == "composite" or isinstance(op.vjp, Rule) else tuple(op.vjp)
-    index = array_index(op)
+    given = dict(zip(op.roles, values, strict=True))
     return tuple(a for a in op.arrays if a in ruled and
-                 (any(map(is_floating, values[index[a]])) if op.roles[a] == "arrays" else is_floating(values[index[a]])))
+                 (any(map(is_floating, given[a])) if op.roles[a] == "arrays" else is_floating(given[a])))
 
 
 def gradients(target: Target, problem: Problem, cotangents: Sequence[Any]) -> list[Any]:

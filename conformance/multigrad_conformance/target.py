@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import multigrad as mg
-from multigrad.engine.element import host_named
-from multigrad.engine.rules import caller
+from multigrad import extend
 from multigrad.registry import Op
 
 from .sample import OWN_DEVICE, DType, mapped
@@ -29,12 +28,12 @@ class Target:
 
     def __init__(self, name: str, device: Any = None, single: bool = False) -> None:
         self.name = name
-        self.host = host_named(name)
-        self.xp = self.host.xp
+        self.backend = extend.backend(name)
+        self.xp = extend.raw_namespace(name)
         self.bound = mg.namespace(name)
         self.wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = device if callable(device) else None
         self.device = None if callable(device) else device
-        self.capabilities = self.host.backend.capabilities
+        self.capabilities = self.backend.capabilities
         self.has_double = self._makes("float64", np.float64)
         self.has_long = self._makes("int64", np.int64)
         self.single = single or not self.has_double
@@ -80,7 +79,7 @@ class Target:
         """The device under test, by name, also where it is the default."""
         if self.device is not None:
             return self.device
-        return self.host.device(self.xp, self.xp.asarray(0.0))
+        return self.kernel("device")(self.xp, self.xp.asarray(0.0))
 
     # ----- what comes out -----
 
@@ -98,16 +97,20 @@ class Target:
         """An array on the library's default device, from which it can be exported."""
         from array_api_compat import to_device
 
-        return to_device(x, self.host.backend.namespace.__array_namespace_info__().default_device())
+        return to_device(x, self.backend.namespace.__array_namespace_info__().default_device())
 
     def is_raw(self, x: Any) -> bool:
-        return isinstance(x, self.host.backend.array_types)
+        return isinstance(x, self.backend.array_types)
 
     def dtype_name(self, dtype: Any) -> str:
         """The name that the standard has for one of the library's dtypes."""
         return next((n for n in DTYPES if hasattr(self.xp, n) and getattr(self.xp, n) == dtype), str(dtype))
 
     # ----- what runs -----
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """What multigrad needs of the library beyond the standard, by name: the backend's own, or the default."""
+        return self.backend.kernel(name)
 
     def function(self, op: Op) -> Callable[..., Any]:
         """The differentiable function of an operation, from the bound namespace."""
@@ -125,7 +128,14 @@ class Target:
 
 def call(op: Op, function: Callable[..., Any], values: Any) -> Any:
     """Call a function of an operation with the values of all its parameters, in order."""
-    return caller(op)(function, *values)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for parameter, value in zip(op.signature.parameters.values(), values, strict=True):
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            kwargs[parameter.name] = value
+        else:
+            args += value if parameter.kind is parameter.VAR_POSITIONAL else [value]
+    return function(*args, **kwargs)
 
 
 def _attribute(namespace: Any, dotted: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from multigrad.backends import discovery
+from multigrad import extend
 from multigrad.registry import OPS
 
 from . import cells, saves
@@ -17,7 +17,7 @@ FLICKERING = "flickering:"
 
 def exemption_of(backend: str, test_id: str) -> str | None:
     """The reason why a backend need not pass a test, None if it must."""
-    table = discovery.get(backend).exemptions
+    table = extend.backend(backend).exemptions
     return table.get(test_id) or next((reason for pattern, reason in table.items() if fnmatchcase(test_id, pattern)), None)
 
 
@@ -37,7 +37,7 @@ def test_operation(cell: cells.Cell) -> None:
 
 def test_exemptions(backend: str) -> None:
     """Each exemption stands for a test that exists, at some level and precision."""
-    for pattern in discovery.get(backend).exemptions:
+    for pattern in extend.backend(backend).exemptions:
         assert any(fnmatchcase(cell.id, pattern) for cell in cells.everything(backend)), \
             f"the backend {backend!r} exempts {pattern!r}, but there is no such test"
 

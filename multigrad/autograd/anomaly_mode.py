@@ -16,14 +16,14 @@ from weakref import ref
 
 from .. import observe
 from ..engine.backward import STOP
-from ..engine.graph import ENABLE, AccumulateGrad, Node, notes
+from ..engine.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
 from ..engine.level import innermost
 from ..errors import OWN, program
 from ..observe import NODE, STEP, Call, Observer
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
-TRACEBACK, PARENT = "traceback_", "parent_"
+PARENT = "parent_"
 
 _check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
 _running: ContextVar[ref[Call] | None] = ContextVar("multigrad.running_step", default=None)

@@ -8,7 +8,7 @@ from typing import Any
 from ..engine.gradients import grad
 from ..engine.level import Run
 from ..engine.tensor import Tensor, element_of
-from ..layers.batched_pass import batch, examples
+from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
 from .check_values import Function, GradcheckError, _like, _numbers, _outputs, _random, _random_like
 

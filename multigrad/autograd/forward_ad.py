@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..engine.dispatch import is_array
 from ..engine.grad_mode import _Mode
-from ..engine.level import Layer, Run, outside
+from ..engine.level import Layer, Run, enter_duals, outside
 from ..engine.level import dual_levels as _entered
 from ..engine.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
@@ -34,7 +34,7 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Enter a level of forward mode, which make_dual and unpack_dual use from now on. Returns its number, from 0 for the outermost."""
     entered = _entered.get()
-    _entered.set((*entered, Run("dual_level")))
+    enter_duals((*entered, Run("dual_level")))
     return len(entered)
 
 
@@ -46,7 +46,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if not entered:
         raise GradientError("Trying to exit a forward AD level but none was entered. Dual level must be a positive number.")
     entered[-1].finish()
-    _entered.set(entered[:-1])
+    enter_duals(entered[:-1])
 
 
 class dual_level(_Mode):
@@ -57,7 +57,7 @@ class dual_level(_Mode):
         try:
             return enter_dual_level()
         except BaseException:  # an interrupt, after which `__exit__` is not called
-            _entered.set(before)
+            enter_duals(before)
             raise
 
     def __exit__(self, *exc: object) -> None:

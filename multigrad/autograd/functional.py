@@ -23,7 +23,7 @@ from ..engine.level import Layer, Run, innermost
 from ..engine.ownership import owned
 from ..engine.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
-from ..layers.batched_pass import batch, examples
+from ..layers.batched import batch, examples
 from ..layers.dual import Dual, check_tangent, taken_apart
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

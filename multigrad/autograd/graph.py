@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import observe
+from ..custom.node import BackwardCFunction
 from ..engine import saved
-from ..engine.custom import BackwardCFunction
 from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group
-from ..engine.inplace import written
 from ..engine.level import Layer, innermost
 from ..engine.tensor import Tensor, alias
+from ..engine.views import written
 
 if TYPE_CHECKING:
     from ..tools.graphs.drawing import GraphPicture, draw
@@ -150,10 +150,10 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         raise RuntimeError(error_message)
     before = saved.disabled.get()
     try:
-        saved.disabled.set(error_message)
+        saved.forbid(error_message)
         yield
     finally:
-        saved.disabled.set(before)
+        saved.forbid(before)
 
 
 _copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=False)

@@ -59,4 +59,4 @@ def _set_volatile(t: Tensor, value: Any) -> None:
     warnings.warn(_NO_EFFECT, UserWarning, stacklevel=2)
 
 
-Tensor.volatile = property(_volatile, _set_volatile)  # type: ignore[attr-defined]
+Tensor._define("volatile", property(_volatile, _set_volatile))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import registry
 from ..errors import RegistrationError
+from . import own
 
 if TYPE_CHECKING:
     from .spec import Backend
@@ -65,7 +66,7 @@ def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
     if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
         return "one of Python's own"
     theirs: list[tuple[type, str]] = [(p, f"Python's {p.__name__}") for p in PYTHONS]
-    theirs += [(p, "multigrad's own arrays") for p in _own_arrays()]
+    theirs += [(p, "multigrad's own arrays") for p in own.array_classes()]
     theirs += [(a, f"{full_name(a)}, that of the backend {b.name!r}") for b in others for a in b.array_types]
     for a, name in theirs:
         inherits = is_from(t, module) and t in a.__mro__
@@ -74,13 +75,6 @@ def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
         if not is_from(t, module) and _is_subclass(t, a):
             return f"a subclass of {name}"
     return None
-
-
-def _own_arrays() -> tuple[type, ...]:
-    from ..engine.level import Layer
-    from ..engine.tensor import Tensor
-
-    return Tensor, Layer
 
 
 def _is_subclass(a: type, b: type) -> bool:
@@ -119,10 +113,9 @@ def check_operations(backend: Backend) -> None:
 
 def _unknown_of_all(names: Collection[str]) -> set[str]:
     """The unknown names, once the table has the operations of all plugins; none while a plugin is declaring some."""
-    from ..engine import element
     from .hooks import operations_loaded
 
-    element.on_first_use()
+    registry.fill()
     return _unknown(names) if operations_loaded() else set()
 
 

@@ -20,6 +20,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import registry
 from ..errors import BackendError, NoDeviceError, RegistrationError
 from . import claims, hooks, installed
 from .plugins import Plugin, deferred, imported, lock, manager, plugins, told, wake, warn_of_failed, watched
@@ -175,9 +176,7 @@ def load_operations() -> None:
 
 def listing(probe: bool = False) -> list[BackendInfo]:
     """What is known about each backend, and each broken plugin. Imports no array library, unless `probe` is true."""
-    from ..engine import element
-
-    element.on_first_use()  # plugins may replace operations
+    registry.fill()  # plugins may replace operations
     known = _all()
     if probe:
         load_plugins()
@@ -270,9 +269,7 @@ def _load(entry: Known) -> Backend:
     """Import the library and make the backend, once; a failure is kept, unless the library is only not installed."""
     spec = entry.spec
     if not entry.built_in:
-        from ..engine import element
-
-        element.on_first_use()  # the backend may have functions for any operation; not with the lock held, which plugins need for theirs
+        registry.fill()  # the backend may have functions for any operation; not with the lock held, which plugins need for theirs
     _await_imports(spec)
     with lock:
         if entry.backend is not None:

@@ -8,6 +8,8 @@ A plugin is a light module, named by an entry point of the group `multigrad`, th
     def multigrad_backends():
         return [mg.BackendSpec("strict", module="array_api_strict", load="multigrad_strict.backend:make")]
 
+It may say, by `MULTIGRAD_API = 1`, which version of multigrad's API it needs; one that needs a newer one is refused (plugins.py).
+
 Each plugin is called by itself: what goes wrong is kept with that plugin and never takes the others down. How plugins
 are found is written in `plugins.py`.
 """
@@ -23,10 +25,10 @@ from typing import Any
 import pluggy
 
 from .. import registry
-from .plugins import Plugin, lock, manager, note_overrides, noting, plugin_manager, plugins, restore, told, watched
+from .plugins import Plugin, lock, manager, note_overrides, noting, plugin_manager, plugins, shown, told, watched
 from .spec import BackendSpec
 
-__all__ = ["call", "failures", "hookimpl", "items_of", "load_operations", "load_samples", "manager", "plugins", "restore"]
+__all__ = ["call", "failures", "hookimpl", "items_of", "load_operations", "load_samples", "manager", "plugins"]
 
 hookspec = pluggy.HookspecMarker("multigrad")
 hookimpl = pluggy.HookimplMarker("multigrad")
@@ -50,15 +52,6 @@ def multigrad_samples() -> Mapping[str, Any]:  # type: ignore[empty-body]
 plugin_manager.add_hookspecs(sys.modules[__name__])
 _operations_loaded = False
 _declaring = False
-
-
-def _shown(x: object) -> str:
-    """The start of what a hook returned, as text."""
-    try:
-        text = repr(x)
-    except Exception:
-        text = f"a {type(x).__name__} that cannot be printed"
-    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def call(plugin: Plugin, hook: str) -> Any:
@@ -94,7 +87,7 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
         with watched(plugin) if isinstance(result, Iterator) else nullcontext():
             listed = list(result)
     except TypeError:
-        plugin.fail(f"{plugin.origin} returned {_shown(result)} from {hook}: return a list of {kind.__name__}.")
+        plugin.fail(f"{plugin.origin} returned {shown(result)} from {hook}: return a list of {kind.__name__}.")
         return []
     except BaseException as error:  # a hook may be a generator
         plugin.fail(f"{plugin.origin} failed in {hook}: {told(error)}", error)
@@ -103,7 +96,7 @@ def items_of(plugin: Plugin, hook: str, kind: type) -> list[Any]:
         return []
     for item in listed:
         if not isinstance(item, kind):
-            plugin.fail(f"{plugin.origin} returned {_shown(item)} from {hook}: return a list of {kind.__name__}.")
+            plugin.fail(f"{plugin.origin} returned {shown(item)} from {hook}: return a list of {kind.__name__}.")
     return [item for item in listed if isinstance(item, kind)]
 
 
@@ -150,7 +143,7 @@ def declare(plugin: Plugin) -> None:
                                     "declare it with the functions of multigrad.registry.")
         finally:
             if plugin.error != failed:
-                restore(before, own)
+                registry.restore(before, own)
         note_overrides(plugin, own)
     if not _declaring:
         warn_overrides([plugin])
@@ -178,7 +171,7 @@ def load_samples() -> dict[str, Any]:
         if result is None:
             continue
         if not isinstance(result, Mapping):
-            plugin.fail(f"{plugin.origin} returned {_shown(result)} from multigrad_samples: return {{operation: generator}}.")
+            plugin.fail(f"{plugin.origin} returned {shown(result)} from multigrad_samples: return {{operation: generator}}.")
             continue
         for name, target in result.items():
             if not isinstance(name, str) or not (callable(target) or (isinstance(target, str) and ":" in target)):

@@ -24,6 +24,7 @@ from typing import Any
 
 from ..errors import GradientError
 from ..registry import OPS
+from . import own as own_arrays
 from .hooks import hookimpl
 from .kernels import without_leading
 from .raw import RawNamespace
@@ -434,39 +435,7 @@ def _register_pytree() -> None:
     global _registered
     if _registered:
         return
-    # The engine stands above the backends; whoever asks for one has it by now, or gets it here.
-    from ..engine.dispatch import recording_at
-    from ..engine.element import host_named
-    from ..engine.level import Layer
-    from ..engine.tensor import Data, Tensor, View, wrap
-
-    def flatten(t: Any) -> tuple[tuple[Any], None]:
-        x = t
-        while isinstance(x, Tensor):  # of a transformation, it may hold another one
-            if not x.is_leaf:
-                raise GradientError("a Tensor with a grad_fn cannot pass into or out of a JAX transformation, which would cut its graph: "
-                                    "pass t.detach(), or take its gradient inside and return that.")
-            if x.requires_grad and recording_at(x):
-                raise GradientError("a Tensor that requires grad cannot pass into or out of a JAX transformation, which would make a constant of it: "
-                                    "pass t.detach() and call requires_grad_() inside, or flatten it under `with mg.no_grad():`, where it is one.")
-            x = x._array
-        if isinstance(x, Layer):
-            raise GradientError(f"a Tensor that holds a {type(x).__name__} cannot pass into or out of a JAX transformation, which would lose the "
-                                "derivative or the batch: pass t.detach(), or transform inside of the JAX transformation.")
-        return (x,), None
-
-    def unflatten(_: None, children: Any) -> Any:
-        (child,) = children
-        if isinstance(child, Tensor):  # a function mapped over the leaves has returned one
-            return child
-        try:
-            return wrap(child)
-        except (TypeError, AttributeError):  # JAX also passes placeholders that are no arrays
-            blank: Any = object.__new__(Tensor)
-            blank._array, blank._cell, blank._node = child, [], None
-            blank._elem = host_named("jax").element(getattr(child, "dtype", None))
-            return blank
-
-    for kind in (Tensor, View, Data):
-        jax.tree_util.register_pytree_node(kind, flatten, unflatten)
+    for kind in own_arrays.tensor_classes():
+        jax.tree_util.register_pytree_node(kind, lambda t: ((own_arrays.opened(t, "a JAX transformation"),), None),
+                                           lambda _, children: own_arrays.closed(children[0], "jax"))
     _registered = True

@@ -23,7 +23,7 @@ import threading
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 GROUP = "multigrad"
 DISTRIBUTION = "multigrad-array"
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
+API = 1
+"""The version of what plugins are written against, `multigrad.extend.API`. It grows when something is added that a plugin may need."""
 SLOW = 5.0
 """Seconds after which a plugin that is still being loaded is named in a warning."""
 
@@ -288,17 +290,53 @@ def _import(plugin: Plugin) -> None:
         with watched(plugin), noting() as own:
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
     except BaseException as error:  # SystemExit too: a plugin may not end the program
-        restore(before, own)
-        plugin.fail(f"{plugin.origin} could not be imported: {told(error)}", error)
+        registry.restore(before, own)
+        refusal = _other_api(plugin, error)
+        plugin.fail(f"{refusal} Its import failed: {told(error)}" if refusal else f"{plugin.origin} could not be imported: {told(error)}", error)
         if isinstance(error, KeyboardInterrupt):  # the user's, most likely; the next call does without this plugin
             _interrupted[plugin.name, plugin.target, plugin.distribution] = plugin.error
             raise
+        return
+    refusal = _other_api(plugin)
+    if refusal:
+        registry.restore(before, own)
+        plugin.fail(refusal)
         return
     note_overrides(plugin, own)
     if plugin.module is None:
         plugin.fail(f"{plugin.origin} names None: the entry point {plugin.target!r} must name a module or an object with hooks.")
     if getattr(getattr(plugin.module, "__spec__", None), "_initializing", False):
         plugin.fail(f"{plugin.origin} asked for a backend while it was still being imported: do that inside its functions.")
+
+
+def _other_api(plugin: Plugin, error: BaseException | None = None) -> str:
+    """Why a plugin is refused that says in its module, by MULTIGRAD_API, that it needs another API than this one; "" if it fits.
+
+    `error` ended the import of the module: what it said before that is read where the error passed through.
+    """
+    name = plugin.target.partition(":")[0].strip()
+    scopes = [getattr(sys.modules.get(name), "__dict__", {})]
+    step = error.__traceback__ if error is not None else None
+    while step is not None:
+        scopes.append(step.tb_frame.f_globals)
+        step = step.tb_next
+    version = next((s["MULTIGRAD_API"] for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s), 1)
+    if type(version) is not int or version < 1:
+        return (f"{plugin.origin} is refused: MULTIGRAD_API in {name} must be an int, the version of multigrad's API for plugins that it is written "
+                f"against, as {API}; it is {shown(version)}.")
+    if version > API:
+        return (f"{plugin.origin} is refused: it needs version {version} of multigrad's API for plugins (MULTIGRAD_API in {name}), and this one has "
+                f"version {API}. Upgrade multigrad: pip install --upgrade {DISTRIBUTION}.")
+    return ""
+
+
+def shown(x: object) -> str:
+    """The start of what a plugin gave, as text."""
+    try:
+        text = repr(x)
+    except Exception:
+        text = f"a {type(x).__name__} that cannot be printed"
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _register(plugin: Plugin) -> None:
@@ -371,17 +409,3 @@ def note_overrides(plugin: Plugin, own: Iterable[registry.Op]) -> None:
         if op is not None and op.module != first and first.startswith("multigrad.") and (name in mine or op.module.partition(".")[0] == root):
             replaced.add(name)
     plugin.overrides = tuple(sorted({*plugin.overrides, *replaced}))
-
-
-def restore(before: Mapping[str, registry.Op], own: Iterable[registry.Op] | None = None) -> None:
-    """Put back what the table was, for all operations or for `own`, and have the engine drop what it made of the operations in between."""
-    given = list(registry.OPS.items()) if own is None else [(op.name, op) for op in own]
-    changed = [op for name, op in given if registry.OPS.get(name) is op and before.get(name) is not op]
-    for op in changed:
-        del registry.OPS[op.name]
-        if op.name in before:
-            registry.OPS[op.name] = before[op.name]
-    registry.forget_remembered()
-    for op in changed:
-        for listener in registry._listeners:
-            listener(before.get(op.name, op))

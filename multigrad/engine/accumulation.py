@@ -6,7 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError
-from .graph import AccumulateGrad, Node, last_write, tick
+from ..provided import wanted
+from .graph import AccumulateGrad, Node
+from .layout import note_write
 from .level import Layer, innermost
 from .tensor import Tensor, _new, element_of, wrap_at
 
@@ -23,11 +25,6 @@ def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
         return total
     narrow[node] = elem.dtype
     return astype(total, elem.wide)
-
-
-def added(a: Any, b: Any) -> Any:
-    """The sum of two contributions. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return a + b if isinstance(a, Layer) else b + a
 
 
 def astype(x: Any, dtype: Any) -> Any:
@@ -94,15 +91,15 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
     return t
 
 
-def _add_to_view(t: Tensor, g: Any) -> None:
-    """A view that the user made a gradient is part of something else."""
-    raise NotImplementedError("inplace.py puts its function in this place")
+@wanted
+def add_to_view(t: Tensor, g: Any) -> None:
+    """Add to a gradient that is a view which the user made: it is part of something else. (inplace.py)"""
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:
     before._check()
-    if before._born is not None:
-        _add_to_view(before, g)
+    if before._view is not None:
+        add_to_view(before, g)
         return
     host = before._elem.host
     total = before._array
@@ -113,5 +110,4 @@ def _add_in_place(before: Tensor, g: Any) -> None:
 
         raise unwritable(before, "adding to .grad", error) from error
     before._array = total if host.mutable else host.own(host.xp, total, before._array)
-    before._cell.append(tick())
-    last_write[0] = before._cell[-1]
+    note_write(before._cell)

@@ -13,13 +13,13 @@ from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
 from . import grad_mode
-from .accumulation import accumulate, added, astype, widened
-from .computed import Computed
+from .accumulation import accumulate, astype, widened
 from .dispatch import lifted
 from .element import narrow_seen
-from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, last_write, watched
+from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
-from .level import Layer, Switch, come_back, go_outside, running, settle, state, undo
+from .layout import last_write
+from .level import Layer, Switch, added, come_back, go_outside, restored, running, settle, undo
 from .reach import reach, survey
 from .tensor import Tensor, strip, wrap_at
 
@@ -245,8 +245,8 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
 
 
 def _stepped(node: Node, kind: type, box: list[Any], p: Pass) -> Any:
-    if kind is Computed:
-        node.reached(p.roots)  # type: ignore[attr-defined]
+    if node.hidden:
+        node.reached(p.roots)
         return STOP
     e = getattr(node, "extra", None)
     if isinstance(node, MultiNode):
@@ -391,10 +391,14 @@ def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
     return t
 
 
-current: ContextVar[Pass | None] = ContextVar("multigrad.pass", default=None)
+current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
 """The pass that is running here, the innermost one."""
 
-state.append(current)
+
+
+def forget_pass() -> None:
+    """Be outside of any pass in this context."""
+    current.set(None)
 
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
@@ -440,7 +444,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    grad_mode.switch(variable, p.create)
+    variable.turn(p.create)
     _run_here(roots, p)
 
 

@@ -9,15 +9,17 @@ from operator import countOf
 from typing import Any
 
 from .. import observe
-from ..errors import BackendError
+from ..backends import own
+from ..errors import BackendError, GradientError
 from ..observe import OPERATION
+from ..provided import provide
 from ..registry import OPS, linear
 from .computed import mark
-from .dispatch import is_array
+from .dispatch import is_array, recording_at
 from .element import SCALARS, Host, host_named, host_of, named_dtype
 from .fast import function_of
 from .level import Layer
-from .tensor import Tensor, wrap_new
+from .tensor import Data, Tensor, View, wrap, wrap_new
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
 
@@ -77,7 +79,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | N
         data._check()
         data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
     t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
-    if t._node is not None or t._born is not None:
+    if t._node is not None or t._view is not None:
         found = wrap_new(t.detach()._array)
         t = found if t._node is None else mark(found)
     return t.requires_grad_() if requires_grad else t
@@ -236,3 +238,38 @@ def declare() -> None:
            x=lambda xp, g, x_device, stream: xp.to_device(g, x_device, stream=stream), chapter="conversion", batching="elementwise",
            view=lambda x, device, stream: device == x.device)
 
+
+# ----- Tensors in the containers and transformations of libraries: what backends/own.py wants -----
+
+
+def opened(t: Any, transformation: str) -> Any:
+    """The raw array of a Tensor that passes into or out of a library's own transformation. Raises where a gradient or a batch would be lost."""
+    x = t
+    where = f"cannot pass into or out of {transformation}, which would"
+    while isinstance(x, Tensor):  # of a transformation, it may hold another one
+        if not x.is_leaf:
+            raise GradientError(f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its gradient inside and return that.")
+        if x.requires_grad and recording_at(x):
+            raise GradientError(f"a Tensor that requires grad {where} make a constant of it: pass t.detach() and call requires_grad_() inside, "
+                                "or flatten it under `with mg.no_grad():`, where it is one.")
+        x = x._array
+    if isinstance(x, Layer):
+        raise GradientError(f"a Tensor that holds a {type(x).__name__} {where} lose the derivative or the batch: pass t.detach(), "
+                            f"or transform inside of {transformation.replace('a ', 'the ', 1)}.")
+    return x
+
+
+def closed(x: Any, backend: str) -> Any:
+    """A Tensor of what a library's own transformation returns in the place of an array."""
+    if isinstance(x, Tensor):  # a function mapped over the leaves has returned one
+        return x
+    try:
+        return wrap(x)
+    except (TypeError, AttributeError):  # libraries also pass placeholders that are no arrays
+        blank: Any = object.__new__(Tensor)
+        blank._array, blank._cell, blank._node = x, [], None
+        blank._elem = host_named(backend).element(getattr(x, "dtype", None))
+        return blank
+
+
+provide(own, array_classes=lambda: (Tensor, Layer), tensor_classes=lambda: (Tensor, View, Data), opened=opened, closed=closed)

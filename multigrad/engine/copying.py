@@ -17,6 +17,7 @@ from ..observe import conversion
 from . import views
 from .dispatch import general, wrap_like
 from .graph import AccumulateGrad
+from .layout import climb
 from .level import Layer
 from .tensor import Data, Tensor, wrap_at
 
@@ -38,7 +39,7 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     for x in reversed(chain):
         x._check()
         if id(x) not in made:
-            found = _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._base)][1])
+            found = _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
             made[id(x)] = x, found, x._array
     copied = memo[id(self)] = made[id(self)][1]
     if isinstance(self, Tensor):
@@ -53,12 +54,9 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _chain(x: Any) -> list[Any]:
-    """A layer and the bases that it is a view of, up to the one that the memory belongs to."""
-    chain = [x]
-    while x._born is not None and x._cell is x._base._cell and (x._how is None or x._how[0].outputs == ()):
-        x = x._base
-        chain.append(x)
-    return chain
+    """A layer and the bases that it is a view of, up to the one that the memory belongs to, or to one of several views."""
+    line = climb(x)
+    return line[: next((i for i, y in enumerate(line[:-1]) if y._view[1] is not None and y._view[1].outputs != ()), len(line) - 1) + 1]
 
 
 def _is_leaf(x: Tensor) -> bool:
@@ -89,11 +87,12 @@ def _part(x: Any, base: Any) -> Any:
     """A view of `base`, still without a history, as `x` is one of the original of `base`."""
     if type(x) is Data:
         return Data._of(base)
-    if x._how is None:
+    view = x._view
+    _, op, arguments, number, _ = view
+    if op is None:
         return base.detach()
     if isinstance(x, Tensor):
-        return wrap_like(base, views.shown(base, x._how), base, x._how)
-    op, arguments, number, _ = x._how
+        return wrap_like(base, views.shown(base, view), base, view[1:])
     found = general(op, (base, *arguments))
     return found if number is None or op.outputs == () else found[number]
 
@@ -103,7 +102,7 @@ def _history(chain: list[Any]) -> list[Any]:
     found = []
     for x in chain:
         found.append(x)
-        if x._how is None or type(x._node) is AccumulateGrad:
+        if not views.is_part(x) or type(x._node) is AccumulateGrad:
             break
     return found
 

@@ -14,15 +14,17 @@ from operator import is_
 from typing import Any
 
 from .. import observe, registry
+from ..provided import provide
 from ..registry import Op, per_operation
 from . import layout, tensor
 from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
 from .graph import MultiNode, Node, tick
+from .layout import WHOLE, Step
 from .level import Layer
 from .pullback import Pullback, pullback_of
 from .rules import array_index, caller, is_flat, positions, raw_function, recorder
-from .tensor import How, Tensor, View, checked, strip, wrap, wrap_at, wrap_new
+from .tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -139,7 +141,7 @@ def apply_tensor(op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callab
     deep = False  # some value is a layer of a lower level
     for role, value in zip(op.roles.values(), values, strict=True):
         if isinstance(value, Tensor) and value._elem.level == reach:
-            if value._born is not None:
+            if value._view is not None:
                 value._check()
             x = value._array
             edges.append(value._node)
@@ -195,7 +197,7 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
     """The value of a Tensor of this level one layer in, its node and its version cell; anything else is a constant."""
     if isinstance(x, Tensor) and x._elem.level == reach:
-        if x._born is not None:
+        if x._view is not None:
             x._check()
         return x._array, x._node, x._cell
     return strip(x), None, x._cell if isinstance(x, Layer) else None
@@ -237,15 +239,15 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
                 raise TypeError(f"{op.name}: the backend {top._elem.host.name!r} returned {type(ans).__name__}, which is none of its arrays, so "
                                 "the gradient would be lost. Its function must return an array.")
             return ans
-        base, how = None, None
+        base, step = None, WHOLE
         kind = shows(op, values)
         if kind and (kind != "layout" or layout.allows(values[0], inner[0], ans)):
             base = values[0]
-            how = itself(top) if kind == "same" or ans is inner[0] else (op, tuple(inner[1:]), None, recording_at(top))
+            step = itself(top) if kind == "same" or ans is inner[0] else (op, tuple(inner[1:]), None, recording_at(top))
         elif not isinstance(ans, top._elem.host.scalars):  # astype(copy=False) and its kin may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
-            how = itself(top)
-        t = wrap_like(top, ans, base, how)
+            step = itself(top)
+        t = wrap_like(top, ans, base, step)
         if recorded and (t._elem.floating or t._elem.opaque) and (needs := needs_of(op, edges)) is not None:
             if t._elem.opaque:
                 raise TypeError(f"{op.name}: the result has dtype {t.dtype}, which is none of the standard's, so the gradient would be lost. "
@@ -257,8 +259,8 @@ def record(op: Op, inner: Sequence[Any], edges: Sequence[Any], cells: Sequence[A
             _mark(op, edges, (t,))
         return t
     outs = tuple(ans)
-    tensors = [wrap_like(top, x, base, how) if is_array(x) else x
-               for x, (base, how) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
+    tensors = [wrap_like(top, x, base, step) if is_array(x) else x
+               for x, (base, step) in zip(outs, _bases(op, values, inner, outs, top), strict=True)]
     made: Node | None = None
     if recorded and any(isinstance(t, Tensor) and t._elem.floating for t in tensors) and (needs := needs_of(op, edges)) is not None:
         made = _attach(op, needs, inner, edges, cells, ans, tensors)
@@ -279,13 +281,13 @@ def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
                 mark(t)
 
 
-def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, How | None]]:
+def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor) -> Sequence[tuple[Any, Step]]:
     """Of which argument each output is a view, and how: the first, or of a list the one at the output's place, broadcast.
 
     One part of unstack is made by indexing, without the others.
     """
     if not shows(op, values):
-        return ((None, None),) * len(outs)
+        return ((None, WHOLE),) * len(outs)
     recorded = recording_at(top)
     first = values[0]
     if type(first) is tuple:
@@ -296,7 +298,7 @@ def _bases(op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[A
     return [(first, (op, tuple(inner[1:]), i, recorded)) for i in range(len(outs))]
 
 
-def itself(top: Tensor) -> How:
+def itself(top: Tensor) -> Step:
     """How a result that is its argument itself was made: as `x[...]`."""
     return registry.OPS["getitem"], (Ellipsis,), None, recording_at(top)
 
@@ -416,10 +418,10 @@ def lifted(x: Any) -> Any:
     return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
-def wrap_like(top: Tensor, x: Any, base: Any = None, how: How | None = None) -> Tensor:
+def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:
     """Wrap `x` as a constant Tensor of `top`'s level; as a view of `base`, made so, where that is a Tensor of this level."""
     if isinstance(base, Tensor) and base._elem.level == top._elem.level:
-        return checked(View._make(x, base, how))
+        return checked(View._make(x, base, step))
     return checked(wrap_at(top, x))
 
 
@@ -448,5 +450,5 @@ def _same_structure(ans: Any, parts: list[Any]) -> Any:
     return kind(parts) if kind in (list, tuple) else tuple(parts)
 
 
-tensor._recording_at = recording_at
-Tensor._apply = staticmethod(apply_tensor)  # type: ignore[method-assign]
+provide(tensor, recording_at=recording_at)
+Tensor._define("_apply", staticmethod(apply_tensor))

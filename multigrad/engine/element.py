@@ -9,9 +9,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from .. import registry
 from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
+from ..provided import wanted
 from .level import Layer
 from .surface import mention
 
@@ -25,15 +27,9 @@ def _always(*_: Any) -> bool:
     return True
 
 
-def _not_yet(*_: Any) -> Any:
-    raise RuntimeError("multigrad.namespace must be imported before the engine is used")
-
-
-make_bound: Callable[[Host], Any] = _not_yet
-"""Makes the differentiable namespace of a host; set by namespace.py, which stands above the engine."""
-
-on_first_use: Callable[[], None] = _not_yet
-"""Fills the table of operations before the first backend is used; set by namespace.py."""
+@wanted
+def make_bound(host: Host) -> Any:
+    """Make the differentiable namespace of a host. (namespace.py)"""
 
 
 _making = threading.RLock()
@@ -48,7 +44,7 @@ class Host:
     )  # fmt: skip
 
     def __init__(self, backend: Backend) -> None:
-        on_first_use()
+        registry.fill()
         self.backend = backend
         self._bound: Any = None
         self.name = backend.name

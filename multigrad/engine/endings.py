@@ -175,7 +175,7 @@ class Text:
 
     def only(self, x: Locals) -> Lines:
         """The only array, which is `_top`."""
-        yield f"    if {x.x}._born is not None:"
+        yield f"    if {x.x}._view is not None:"
         yield f"        {x.x}._check()"
         yield f"        _e = {x.x}._elem"
         if not self.inside:
@@ -238,7 +238,7 @@ class Text:
     def own(self, x: Locals, pad: str, word: str) -> Lines:
         """An array of the ending's class and level."""
         yield f"{pad}{word} {self.classes} and {x.x}._elem.level == _l:"
-        yield f"{pad}    if {x.x}._born is not None:"
+        yield f"{pad}    if {x.x}._view is not None:"
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    _q = {x.x}._elem"
         yield f"{pad}    if _q is not _e and {'_q.host is not _host' if self.inside else '(_q.host is not _host or _q.layered)'}:"
@@ -252,7 +252,7 @@ class Text:
     def lower(self, x: Locals, pad: str) -> Lines:
         """An array of a lower level: one of the base level without a history is worth its value."""
         yield f"{pad}elif {_OF_TENSORS} and {x.x}._elem.run is None and {x.x}._elem.host is _host:"
-        yield f"{pad}    if {x.x}._born is not None:"
+        yield f"{pad}    if {x.x}._view is not None:"
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    if {x.x}._node is None:"
         yield f"{pad}        {x.value} = {x.x}._array"
@@ -376,4 +376,4 @@ def _of_tensors(op: Op) -> Ending | None:
     return None if op.kind == "composite" else _Tensors(op).written("Tensors")
 
 
-ways.makers |= dict.fromkeys((Tensor, View, Data), _of_tensors)
+ways.ends_by(_of_tensors, Tensor, View, Data)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import observe
 from ..observe import gate
+from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
 from . import element, generated, ways
 from .computed import mark
@@ -98,7 +99,7 @@ def inner_function(op: Op) -> Callable[..., Any]:
     return inner
 
 
-ways.inner_function = inner_function
+provide(ways, inner_function=inner_function)
 
 
 def _order(op: Op, reflected: bool) -> tuple[str, ...]:
@@ -201,7 +202,7 @@ def _straight_lines(op: Op) -> Iterator[str]:
 
 def _plain(x: str) -> str:
     """The test for a Tensor, or a view of memory that was not written since."""
-    return f"type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._born"
+    return f"type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._seen"
 
 
 def _fetch(op: Op, x: Operand, pad: str) -> Iterator[str]:
@@ -395,10 +396,9 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
     yield f"{pad}_t._elem = _e" + (" if _p.same else _e.truth or _truth(_e)" if op.kind == "nondifferentiable" else "")
     if op.view:
         yield f"{pad}_t._cell = _c = {x.name}._cell"
-        yield f"{pad}_t._born = len(_c)"
-        yield f"{pad}_t._base = {x.name}"
+        yield f"{pad}_t._seen = len(_c)"
         yield from _ask(pad)
-        yield f"{pad}_t._how = (_op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
+        yield f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
     else:
         yield f"{pad}_t._cell = _c = []"
 

@@ -13,12 +13,13 @@ from contextvars import Token
 from typing import Any, TypeVar
 
 from .. import observe
-from ..observe import OFF
+from ..observe import NONE, OFF, made
 from . import level
 from .each_call import each_call
 from .level import Switch, running
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 BASE = level.BASE
 """The grad mode of the base level."""
@@ -77,15 +78,19 @@ def is_grad_enabled() -> bool:
     return bool(_variable().get())
 
 
-def switch(variable: Switch, mode: Any) -> None:
-    """Set a grad mode, of which there are two that are off: switching off what is off changes nothing."""
-    if mode or variable.get():
-        variable.set(mode)
-
-
 def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
-    """The state of the gate after `switch`."""
+    """The state of the gate after `variable.turn(mode)`."""
     return variable.changed(gate, mode) if mode or variable.within(gate) else gate
+
+
+def recorded(function: Callable[..., T], *args: Any) -> T:
+    """Call a function with all grad modes on. Inside the forward of a Function they stay as they are: it is noted what is computed."""
+    gate = _gate()
+    token = _set(gate if gate is True or gate.base is None else made(True, NONE, gate.watch))
+    try:
+        return function(*args)
+    finally:
+        observe.gate.reset(token)
 
 
 def quiet(gate: Any) -> Any:
@@ -216,7 +221,7 @@ class set_grad_enabled(_Mode):
             super().__enter__()
             return
         self._outer.append(self._entered.pop())
-        switch(_variable(), self.mode)
+        _variable().turn(self.mode)
 
     def __call__(self, function: F) -> F:
         if self._entered:  # decorating undoes what the constructor did
@@ -243,7 +248,7 @@ class switched:
         self._before = level.undo()
         try:
             for mode, value in self._modes:
-                switch(mode, value)
+                mode.turn(value)
         except BaseException:  # an interrupt, after which `__exit__` is not called
             level.settle(self._before)
             raise

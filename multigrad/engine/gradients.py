@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import GradientError, program
-from . import level
-from . import tensor as _tensor
+from ..provided import provide, wanted
+from . import level, tensor
 from .accumulation import outer_leaf
 from .backward import Pass, run_pass
 from .computed import following, mark
@@ -17,7 +17,7 @@ from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .ownership import owned
 from .reach import reach
-from .tensor import Tensor, element_of, strip, wrap_at
+from .tensor import Tensor, element_of, wrap_at
 
 
 def _sequence(x: Any) -> list[Any]:
@@ -67,7 +67,7 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
         raise GradientError(f"the gradient of a GradientEdge of {node.name()} must be given, because nobody noted the shape of that output; "
                             "get_gradient_edge(tensor) does")
     else:
-        t = wrap_at(g, g._array) if isinstance(g, Tensor) else _tensor.wrap(g)
+        t = wrap_at(g, g._array) if isinstance(g, Tensor) else tensor.wrap(g)
     t._node = node
     return t
 
@@ -77,17 +77,17 @@ NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 def seed(t: Tensor, shared: bool = False) -> Any:
     """The implicit gradient 1 of a real scalar. `shared`: a constant that others may hold will do where no hook and no Function gets it."""
-    if t.size != 1:
+    shape = tuple(t._array.shape)
+    if shape and t.size != 1:
         raise GradientError(NOT_SCALAR)
     if t._elem.complex:
         raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
-    host = t._elem.host
-    if isinstance(t._array, Layer):
-        with level.outside():
-            return strip(host.bound.ones_like(t._array))
-    if shared and not t.shape and type(t._node) is Node:
-        return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, t._array))
-    return host.xp.ones_like(t._array)
+    host, x = t._elem.host, innermost(t)
+    if shared and not shape and type(t._node) is Node:
+        return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, x))
+    if isinstance(t._array, Layer):  # the same for all examples
+        return host.xp.ones(shape, dtype=t._elem.dtype, device=host.device(host.xp, x))
+    return host.xp.ones_like(x)
 
 
 def check_gradient(t: Tensor, g: Any, i: int) -> Any:
@@ -251,7 +251,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         _check_batches(given_outputs, given)
         if not only_inputs:
             raise GradientError("grad() cannot accumulate batches of gradients into the other leaves: leave out only_inputs=False")
-        p = _in_batches(differentiate, given)
+        p = in_batches(differentiate, given)
     else:
         p = differentiate(given)
     assert p.targets is not None
@@ -297,9 +297,10 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
         raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
 
 
-def _in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
-    """Run a pass on the examples of gradients. The targets of the pass have batches then."""
-    raise NotImplementedError("layers/batched_pass.py puts its function in this place")
+@wanted
+def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+    """Run a pass on the examples of gradients. The targets of the pass have batches then. (layers/batched.py)"""
+    raise NotImplementedError
 
 
 def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_unused: bool, materialize: bool) -> Tensor | None:
@@ -326,4 +327,4 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
     return mark(wrap_at(t, g))
 
 
-_tensor._backward = backward
+provide(tensor, backward=backward)

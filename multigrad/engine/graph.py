@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 tick = count(1).__next__
 """The clock: numbers nodes and in-place writes, growing."""
 
-last_write = [0]
-"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it saved has changed."""
-
 
 class Node:
     """One recorded operation; `grad_fn` of its result.
@@ -45,6 +42,7 @@ class Node:
 
     __slots__ = ("__weakref__", "cells", "extra", "next", "noted", "rule", "saved", "seq")
     unchecked = False  # whether what is saved went through hooks, so that its version says nothing
+    hidden = False  # whether what has it is a constant to users, and a pass ends at it
     seq: int
     rule: Pullback
     saved: tuple[Any, ...] | None
@@ -58,6 +56,9 @@ class Node:
         """Whose library the saved arrays are of."""
         host: Host = self.rule.host
         return host
+
+    def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
+        """A pass from these roots has arrived at a hidden node. Raises if it must not."""
 
     def name(self) -> str:
         """The name of the operation that was recorded, as `SinBackward`."""
@@ -112,6 +113,10 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
+TRACEBACK = "traceback_"
+"""The name of anomaly mode's note: where the operation was called."""
+
+
 def notes(node: Node) -> dict[str, Any]:
     """What observers have noted of a node, by name. A note with a method `tell(metadata)` puts into the metadata what users may read there."""
     noted: dict[str, Any] | None = getattr(node, "noted", None)
@@ -129,12 +134,12 @@ def expose(names: Sequence[str]) -> None:
 
 
 def _saved(name: str, raw: bool, node: Node) -> Any:
-    from .saved import SavedTensor, show
+    from .saved import SavedTensor, pack_saved, show
 
     rule = getattr(node, "rule", None)
     if rule is None or (name not in rule.plan and name not in rule.op.arrays):
         raise AttributeError(f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'")
-    return SavedTensor(node, name) if raw else show(node, name)
+    return SavedTensor(partial(pack_saved, node, name)) if raw else show(node, name)
 
 
 class OutputInfo(NamedTuple):
@@ -175,7 +180,7 @@ class MultiNode(Node):
 
 
 class CustomNode(MultiNode):
-    """The node of an autograd.Function, see autograd/function.py.
+    """The node of an autograd.Function, see custom/node.py.
 
     Users see its ctx instead, so that every name is theirs to give to an attribute. The ctx knows the node weakly, and makes it anew if
     nobody holds it any more.

@@ -13,18 +13,18 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import observe
-from ..errors import GradientError
 from ..observe import WRITE, Call
-from ..registry import Op
+from ..provided import provide
+from ..registry import OPS, Op
 from . import accumulation
 from .computed import following, mark
-from .dispatch import accepts, apply_tensor, is_basic_key, recording_at
-from .element import SCALARS, Element
-from .graph import QUIET, AccumulateGrad, Node, flat_cells, last_write, tick
-from .layout import history, in_memory, overlaps
+from .dispatch import accepts, apply_tensor, general, is_basic_key, mode_at
+from .element import SCALARS
+from .graph import Node, flat_cells, tick
+from .layout import Location, climb, note_write
 from .level import Layer, innermost
-from .tensor import Data, Tensor, View, element_of, peeled, wrap_at
-from .views import LEAF, move_retained, part_of, rebase, refuse, write
+from .tensor import Tensor, View, element_of, peeled, wrap_at
+from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
 
 
 def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any, ...], direct: Callable[..., Any] | None = None,
@@ -44,12 +44,15 @@ def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any
               named: Mapping[str, Any]) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
-    recording = recording_at(t)
+    recording = bool(mode_at(t))
     has_history = any(map(_has_history, (*others, *named.values())))
-    grads = _allow(t, recording, has_history)
+    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+        t._check()
+    place = Location(t)
+    recorded = permit(t, place, recording, has_history)
     if has_history and not recording:
         _mark(t)
-    if direct is not None and not grads and t._elem.run is None and t._elem.host.mutable:
+    if direct is not None and not recorded and t._elem.run is None and place.holds(t._array):
         raw = _direct_operands(t, others)
         if raw is not None:
             try:
@@ -57,23 +60,24 @@ def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any
             except (TypeError, ValueError):
                 pass  # the checked way below says what is wrong
             else:
-                written(t)
+                written(t, place)
                 return t
     result = function(t, *others)
     if result is NotImplemented:
         return result
-    store(t, result, recording, op.name)
+    store(t, place, result, recording, op.name)
     return t
 
 
-def _add_to_view(t: Tensor, g: Any) -> None:
+def add_to_view(t: Tensor, g: Any) -> None:
     total = t._array + g
     accumulation.keepable(t, total)
-    write(t, total, "backward")
-    written(t)
+    place = Location(t)
+    t._put(write(t, place, place.part, t._array, total, "backward"))
+    written(t, place)
 
 
-accumulation._add_to_view = _add_to_view
+provide(accumulation, add_to_view=add_to_view)
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
@@ -86,16 +90,12 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
         t._array = direct(array, other._array)
     except (TypeError, ValueError):
         return None
-    now = tick()
-    t._cell.append(now)
-    last_write[0] = now
+    note_write(t._cell)
     return t
 
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     """The raw operands, if a mutable array may be changed with them directly: same element type, or Python scalars."""
-    if not _directly_writable(t):
-        return None
     found = []
     for x in others:
         if type(x) is Tensor or type(x) is View:
@@ -110,125 +110,59 @@ def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
     return found
 
 
-def _directly_writable(t: Tensor) -> bool:
-    return in_memory(t) and not overlaps(t)
-
-
 def _has_history(x: Any) -> bool:
     if not isinstance(x, Tensor):
         return False
-    if x._born is not None:
+    if x._view is not None:
         x._check()
     return x._node is not None
 
 
 def _mark(t: Any) -> None:
     """Inside the forward of a Function, note of the memory of `t` that what is written there was computed of its inputs."""
-    while following.get() is not None:
-        if t._node is None and t._elem.floating:
-            mark(t)
-        if t._born is None:
-            return
-        t = t._base
+    if following.get() is not None:
+        for x in climb(t):
+            if x._node is None and x._elem.floating:
+                mark(x)
 
 
-def _allow(t: Tensor, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
-    """Refuse what PyTorch refuses. Returns whether the write is to be recorded; `others`: some operand has a history."""
-    if t._born is not None:
-        t._check()
-        if t._how is not None:
-            return refuse(t, recording, others)
-    if recording and type(t._node) is AccumulateGrad:
-        raise GradientError(LEAF if _is_part(t, key) else "a leaf Variable that requires grad is being used in an in-place operation.")
-    return recording and (others or t._node is not None)
-
-
-def _is_part(t: Tensor, key: Any) -> bool:
-    """Whether PyTorch makes a view of `t` to write to `t[key]`."""
-    if not is_basic_key(key):
-        return False
-    entries = key if type(key) is tuple else (key,)
-    whole = (Ellipsis, slice(None))
-    return any(k not in whole and not (type(k) is slice and k.indices(n) == (0, n, 1)) for k, n in zip(entries, (*t.shape, *entries), strict=False))
-
-
-def store(t: Tensor, result: Any, recording: bool, name: str) -> None:
+def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -> None:
     """Let `result` take the place of the value of `t`."""
-    if isinstance(result, Tensor):
+    if getattr(result, "_elem", None) is not t._elem:
         result = peeled(result, t._level)
-    if not isinstance(result, Tensor) or result._level != t._level:
-        raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it, nor into what is "
-                            "computed from such arrays alone. Write into one that is made inside, as by zeros(), or choose with where().")
-    if tuple(result.shape) != tuple(t.shape):
-        raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(result.shape)}")
-    if recording:
+    if recording and isinstance(result, Tensor):
         _keep_old_value(t, result)
-    if result._elem.base is not t._elem.base:
-        result = _cast(t, result)
-    write(t, result._array, name)
-    if t._how is not None:
-        _store_view(t, result, recording)
-    elif recording and result._node is not None and result is not t:
-        _take_over(t, result)
-    else:
-        if recording and result is not t:
-            t._node = None  # of an operation without a gradient, as floor_divide, the result is a constant
-        written(t)
-
-
-def _store_view(t: Tensor, result: Tensor, recording: bool) -> None:
-    written(t)
+    value = fitted(t, result, name)
+    t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
-        return
-    node = result._node
-    if node is not None and result is not t:
-        node.cells = _replaced(node.cells, result._cell, t._cell)
+        written(t, place)
+    elif is_part(t):
+        _store_view(t, place, value)
+    elif value._node is not None and value is not t:
+        _take_over(t, place, value)
+    else:
+        if value is not t:
+            t._node = None  # of an operation without a gradient, as floor_divide, the result is a constant
+        written(t, place)
+
+
+def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
+    written(t, place)
+    node = value._node
+    if node is not None and value is not t:
+        node.cells = _replaced(node.cells, value._cell, t._cell)
         node.seq = tick()
-    if node is not None or history(t)[0]._node is not None:
-        rebase(t, result)
+    if node is not None or place.owner._node is not None:
+        rebase(t, value, place)
 
 
 def touch(t: Tensor, value: Tensor) -> None:
     """`t[key] = value` where `value` is what stands there, as at the end of `t[key] += other`: one more version, but no later a write."""
-    _allow(t, recording_at(t), value._node is not None)
+    permit(t, Location(t), bool(mode_at(t)), value._node is not None)
     t._cell.append(t._cell[-1] if t._cell else 0)
 
 
-def written(t: Tensor) -> None:
-    """Count a write to `t`, whose own array is up to date."""
-    if t._born is None:
-        now = tick()
-        t._cell.append(now)
-        last_write[0] = now
-        return
-    x = t
-    while x._born is not None and type(x) is not Data:
-        x = x._base
-    if type(x) is Data:
-        x._writes += 1
-        t._cell.insert(0, QUIET)  # views are to be brought up to date, but nothing that was saved is spoilt
-    else:
-        now = tick()
-        t._cell.append(now)
-        last_write[0] = now
-    t._born = len(t._cell)  # type: ignore[misc]
-
-
-def _rank(elem: Element) -> int:
-    """The kind of a dtype: booleans, integers, real and complex numbers, in the order in which each holds those before."""
-    return 3 if elem.complex else 2 if elem.floating else 0 if elem.bool or elem.opaque else 1
-
-
-_SCALAR_RANK = {bool: 0, int: 1, float: 2, complex: 3}
-
-
-def _cast(t: Any, result: Any) -> Any:
-    if _rank(result._elem) > _rank(t._elem) or result._elem.host is not t._elem.host:
-        raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {t.dtype}")
-    return t._elem.host.bound.astype(result, t.dtype)
-
-
-def _take_over(t: Tensor, result: Tensor) -> None:
+def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
     """Move the node of `result` to `t`; where it saved its own output, that is now the memory of `t`."""
     node = result._node
     assert node is not None
@@ -236,7 +170,7 @@ def _take_over(t: Tensor, result: Tensor) -> None:
     if type(t._node) is not Node:
         move_retained(t._node, node)
     t._node = node
-    written(t)
+    written(t, place)
     node.seq = tick()  # it saw the memory as it is after this write
 
 
@@ -280,38 +214,58 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
 
 
 def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
+    """Into the array itself where nothing is recorded, else into the view that the key means, else by the operation `setitem`."""
     others = False
     if isinstance(value, Tensor):
         value = peeled(value, t._level)
         others = _has_history(value)
-    recording = recording_at(t)
-    grads = _allow(t, recording, others, key)
-    _check_value(t, value, recording)
+    recording = bool(mode_at(t))
+    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+        t._check()
+    place = Location(t)
+    recorded = permit(t, place, recording, others, key)
+    check_value(t, value, recording)
     if others and not recording:
         _mark(t)
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))
-    if t._elem.run is None and not inner and not grads and _directly_writable(t):
-        raw = raw_key(value)
-        if not hasattr(raw, "dtype") or element_of(raw).host is t._elem.host:
-            try:
-                t._array[raw_key(key)] = raw
-            except (IndexError, TypeError, ValueError):
-                pass  # the checked way below says what is wrong, or can do it
-            else:
-                written(t)
-                return
-    if not inner and is_basic_key(key) and (fitting := _fitting(t, key, value)) is not None:
-        part, value = fitting
-        write(part, value._array, "setitem")
-        written(part)
-        if recording and (value._node is not None or history(part)[0]._node is not None):
-            rebase(part, value)
-        return
-    if grads and not inner and type(t) is Tensor and t._elem.run is None and in_memory(t) and _write_items(op, t, key, value):
-        return
-    store(t, function(t, key, value), recording, "setitem")
+    direct = not recorded and t._elem.run is None and place.holds(t._array)
+    if not inner and direct and _assign_directly(t, key, value):
+        written(t, place)
+    elif not inner and is_basic_key(key) and _assign_part(t, place, key, value, recording):
+        pass
+    elif inner or not recorded or type(t) is not Tensor or t._elem.run is not None or not place.holds(t._array) \
+            or not _assign_items(op, t, place, key, value):
+        store(t, place, function(t, key, value), recording, "setitem")
+
+
+def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
+    """Assign to the array of the library. Returns whether it could: else the checked ways say what is wrong, or can do it."""
+    raw = raw_key(value)
+    if hasattr(raw, "dtype") and element_of(raw).host is not t._elem.host:
+        return False
+    try:
+        t._array[raw_key(key)] = raw
+    except (IndexError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
+    """Write to the view `t[key]`. Returns whether the value fits: else the library says better why it does not."""
+    x = t._array
+    try:
+        shown = general(OPS["getitem"], (x, key)) if isinstance(x, Layer) else t._elem.host.xp.getitem(x, key)
+        array, node, cell = _as_part(t, value, shown)
+    except (IndexError, TypeError, ValueError):
+        return False
+    step = "getitem", (key,), None
+    write(t, place, (*place.part, step), shown, array, "setitem")
+    written(t, place, seen=False)
+    if recording and (node is not None or place.owner._node is not None):
+        record(place, (*place.own, step), value, array, node, cell)
+    return True
 
 
 def _is_inner(x: Any, t: Tensor) -> bool:
@@ -319,13 +273,13 @@ def _is_inner(x: Any, t: Tensor) -> bool:
     return isinstance(x, Layer) and x._level > t._level
 
 
-def _write_items(op: Op, t: Tensor, key: Any, value: Any) -> bool:
+def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
     """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
     try:
         result = apply_tensor(op, (t, key, value), t, _assign)
     except (IndexError, TypeError, ValueError):
         return False
-    _take_over(t, result)
+    _take_over(t, place, result)
     return True
 
 
@@ -334,45 +288,29 @@ def _assign(x: Any, key: Any, value: Any) -> Any:
     return x
 
 
-def _fitting(t: Tensor, key: Any, value: Any) -> tuple[Tensor, Tensor] | None:
-    """The view `t[key]`, unrecorded, and `value` in its shape and dtype. None where that cannot be: the library says better why."""
-    host = t._elem.host
-    try:
-        part = part_of(t, key)
-        if type(value) in SCALARS:
-            value = wrap_at(t, host.xp.asarray(value, dtype=t.dtype, device=t.device))
-        elif element_of(value).host is not host:
-            return None
-        elif not isinstance(value, Tensor) or value._level != t._level:
-            value = wrap_at(t, value)
-        value._check()
-        shape, given = tuple(part.shape), tuple(value.shape)
-        if given != shape:
-            extra = len(given) - len(shape)
-            if extra > 0 and given[:extra] == (1,) * extra:
-                value = host.bound.reshape(value, given[extra:])
-            value = host.bound.broadcast_to(value, shape)
-        return part, value if value._elem.base is t._elem.base else host.bound.astype(value, t.dtype)
-    except (IndexError, TypeError, ValueError):
-        return None
-
-
-def _check_value(t: Tensor, value: Any, recording: bool) -> None:
-    """Refuse what is no value, and what would lose its kind: a fraction written into integers, a complex number into reals."""
-    own, elem = t._elem.base, None
-    rank = _SCALAR_RANK.get(type(value))
-    if rank is None:
-        if value is None or not accepts(value):
-            raise TypeError(f"setitem: the value must be an array or a Python scalar, not {type(value).__name__}")
-        elem = element_of(value)
-        if elem is own:
-            return
-        if isinstance(value, Tensor) and value._node is not None and recording and not own.floating:
-            raise GradientError(f"setitem: a value that requires grad cannot be written into a Tensor of dtype {t.dtype}; detach() it")
-        rank = _rank(elem)
-    if rank > _rank(own) and not own.opaque:
-        what = f"setitem: a Python {type(value).__name__}" if elem is None else f"result type {elem.dtype}"
-        raise RuntimeError(f"{what} can't be cast to the desired output type {t.dtype}")
+def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[int]]:
+    """A value for a part of `t`, in the dtype of `t` and in the part's shape, with its node and its version cell. Raises where it does not fit."""
+    elem = t._elem
+    host = elem.host
+    shape = tuple(shown.shape)
+    if type(value) in SCALARS:
+        device = host.device(host.xp, innermost(shown) if isinstance(shown, Layer) else shown)
+        value = host.xp.asarray(value, dtype=elem.dtype, device=device)
+        return (host.xp.broadcast_to(value, shape) if shape else value), None, []
+    if element_of(value).host is not host:
+        raise TypeError("an array of another library")
+    if not isinstance(value, Tensor) or value._level != t._level:
+        value = wrap_at(t, value)
+    value._check()
+    given = tuple(value._array.shape)
+    if given != shape:
+        extra = len(given) - len(shape)
+        if extra > 0 and given[:extra] == (1,) * extra:
+            value = host.bound.reshape(value, given[extra:])
+        value = host.bound.broadcast_to(value, shape)
+    if value._elem.base is not elem.base:
+        value = host.bound.astype(value, elem.dtype)
+    return value._array, value._node, value._cell
 
 
 def raw_key(key: Any) -> Any:

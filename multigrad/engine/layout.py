@@ -1,4 +1,4 @@
-"""What part of a memory a view shows: how it is read from the root that the memory belongs to, and whether a reshape is a view.
+"""Where a view lies in its memory: one climb along its bases, and what part of the memory the steps back show. When memory was written.
 
 Nothing here looks at values. A part is a tuple of steps (operation, its arguments but the first, number of the output), as the kernel
 operation copy_slices takes it.
@@ -6,113 +6,315 @@ operation copy_slices takes it.
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 from typing import Any
 
+from ..registry import OPS, Op
 from .element import Host, host_named
-from .graph import Node
+from .graph import Node, tick
 from .level import Layer, innermost
+
+Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
+"""How a view was made of its base: the operation, its arguments but the first, the number of the output if there are several, and whether
+it was recorded: True, False in a mode that does not record, None inside an autograd.Function."""
+
+ViewSpec = tuple[Any, Op | None, tuple[Any, ...], int | None, bool | None]
+"""What makes an array object a view: its base, and the step from there. No operation: it shows all of the base, without its history.
+
+A view holds it as `_view`, and as `_seen` how many writes to the memory it has seen. Generated code makes it, so it is a plain tuple.
+"""
+
+WHOLE: Step = (None, (), None, None)
 
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
-
-def memory(t: Any) -> tuple[Any, Part]:
-    """The Tensor that the memory of `t` belongs to, and what part of it `t` shows."""
-    return _ascend(t, through_detached=True)
+last_write = [0]
+"""The clock reading of the last in-place write anywhere: if a node is younger, nothing that it saved has changed."""
 
 
-def history(t: Any) -> tuple[Any, Part]:
-    """The Tensor whose history that of `t` is part of, and what part of it `t` shows. A detached Tensor has one of its own."""
-    return _ascend(t, through_detached=False)
+def note_write(cell: list[int]) -> None:
+    """Note that the memory of this version cell was written now."""
+    now = last_write[0] = tick()
+    cell.append(now)
 
 
-def _ascend(t: Any, through_detached: bool) -> tuple[Any, Part]:
-    steps = []
-    while t._born is not None and (t._how is not None or through_detached) and t._cell is t._base._cell:
-        if t._how is not None:
-            op, args, number, _ = t._how
-            steps.append((op.name, args, None if op.outputs == () else number))
-        t = t._base
-    return t, tuple(reversed(steps))
+def refresh(t: Any) -> None:
+    """Bring a view that is older than the last write to its memory up to date, its bases first."""
+    line = lineage(t)
+    now = len(t._cell)
+    stale = []
+    for x in line:
+        if x._view is None or x._seen == now:
+            x._check()
+            break
+        stale.append(x)
+    for view in reversed(stale):
+        if not view._renew():
+            return
+
+
+def lineage(t: Any) -> list[Any]:
+    """An array object and those that it is a view of, one of the other, up to the one that the memory belongs to: a few, however many there were."""
+    line = climb(t)
+    i = 0
+    while len(line) > DEPTH + 1 + i:
+        if _shorten(line, i):
+            line[i:] = climb(line[i])
+        i += 1
+    return line
+
+
+def climb(t: Any) -> list[Any]:
+    """The same, of all that there are."""
+    line = [t]
+    while (view := t._view) is not None and view[0]._cell is t._cell:
+        t = view[0]
+        line.append(t)
+    return line
 
 
 DEPTH = 4
 """How many views of views stand before a chain is shortened."""
 
 
-def shortcut(t: Any) -> tuple[Any, Any] | None:
-    """What the base of the view `t` is a view of, past views by indices and slices, and how. None where the chain is short, or cannot be shortened.
+class Location:
+    """What one climb from an array object to the root of its memory tells.
 
-    So what a write costs does not grow with the length of a chain of written views. A leaf, and what has hooks, keeps its place in the history.
+    memory  the object that the memory belongs to
+    part    the steps from there
+    owner   the object whose history its own is part of: the root of the memory, or a view on the way that was detached
+    own     the steps from there
+    odd     the first view on the way to the owner whose history cannot follow a write
+    data    the first object on the way that is `x.data`, through which writes are quiet
+    wide    whether a view on the way is larger than its base, so that an element may show at several places
     """
-    x = t
-    for _ in range(DEPTH):
-        if x._born is None or x._how is None or x._cell is not x._base._cell:
+
+    memory: Any
+    owner: Any
+    part: Part = ()
+    own: Part = ()
+    odd: Any = None
+    data: Any = None
+    wide = False
+
+    def __init__(self, t: Any) -> None:
+        if t._view is None:
+            self.memory = self.owner = t
+            return
+        line = lineage(t)
+        self.memory = root = line[-1]
+        self.owner = None
+        steps: list[Any] = []
+        for x in line if root._view is not None else line[:-1]:
+            base, op, arguments, output, recorded = x._view
+            if self.data is None and (x._quiet or base._quiet):
+                self.data = x if x._quiet else base
+            if op is None:
+                if self.owner is None:
+                    self.owner, self.own = x, tuple(reversed(steps))
+                continue
+            if self.owner is None and self.odd is None and (output is not None or recorded is not True):
+                self.odd = x
+            if x is root:  # whose base was given other memory
+                break
+            if op.name == "read_slices":
+                steps += reversed(arguments[0])
+            else:
+                steps.append((op.name, arguments, None if op.outputs == () else output))
+                self.wide = self.wide or (op.name != "getitem" and prod(x.shape) > prod(base.shape))
+        self.part = tuple(reversed(steps))
+        if self.owner is None:
+            self.owner, self.own = root, self.part
+
+    def overlaps(self, part: Part) -> bool:
+        """Whether an element of the memory shows at several places of a part of it, which is here or further on. Only if `wide`."""
+        import numpy as np
+
+        root = self.memory
+        numbers = np.reshape(np.arange(prod(root.shape)), root.shape)
+        places = _read(numbers, tuple(step for step in part if step[0] not in ("real", "imag")))
+        return bool(np.unique(places).size < places.size)
+
+    def holds(self, array: Any) -> bool:
+        """Whether writing to `array`, shown here or further on, changes the memory: not all that the standard allows to be a view is one.
+
+        What lies behind a place that shows an element several times counts as a copy.
+        """
+        root = self.memory
+        host: Host = root._elem.host
+        if not host.mutable or isinstance(array, host.fixed) or (self.wide and self.overlaps(self.part)):
+            return False
+        return array is root._array or (not isinstance(root._array, Layer) and bool(host.shared(host.xp, array, root._array)))
+
+
+def _shorten(line: list[Any], i: int) -> bool:
+    """Give the view at the place `i` of a long lineage a base that shows the same, and is a view of what stands as far up as possible.
+
+    So what a write costs does not grow with the length of a chain of written views. A leaf, and what has hooks, keeps its place in the
+    history. The view gets its base by one assignment, since other threads may look at it.
+    """
+    first = line[i + 1]
+    steps: list[Any] = []
+    reshaped = None
+    for x in line[i + 1 : -1]:
+        _, op, arguments, output, recorded = x._view
+        if op is None or output is not None or recorded is not first._view[4] or not _moves(op) or type(x._node) not in (type(None), Node):
+            break
+        if op.name in ("reshape", "read_slices") and reshaped is None:
+            reshaped = len(steps)
+        steps.append((op.name, arguments, None))
+    if reshaped is not None and not (i + len(steps) == len(line) - 2 and _is_by_rows(line[-1])):
+        del steps[reshaped:]  # where memory is not known, these may be copies
+    if len(steps) < 2:
+        return False
+    base = line[i + len(steps) + 1]
+    step = compact(tuple(base.shape), tuple(reversed(steps)), first._view[4])
+    if step is None:
+        return False
+    line[i]._view = (first._again(base, step), *line[i]._view[1:])
+    return True
+
+
+def _moves(op: Op) -> bool:
+    """Whether an operation that makes views arranges elements only, in a way that is known."""
+    return op.module.startswith("multigrad.") and op.name not in ("real", "imag")
+
+
+def _is_by_rows(root: Any) -> bool:
+    """Whether an array counts as laid out row by row, as `allows` sees it."""
+    host: Host = root._elem.host
+    inner = innermost(root._array)
+    return not host.mutable or inner.shape != root.shape or isinstance(inner, host.scalars) or bool(host.dense(host.xp, inner))
+
+
+def _read(x: Any, part: Part) -> Any:
+    return host_named("numpy").xp.read_slices(x, part)
+
+
+def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
+    """One step, from an array of that shape, that shows what all of `part` does; None where that cannot be told.
+
+    The steps are taken on an array of bytes without values: where it starts and its strides say what they select.
+    """
+    import numpy as np
+
+    x: Any = np.empty(shape, bool)
+    out = _read(x, part)
+    if not out.size:
+        made: Part | None = (_reshape((-1,)), _getitem((slice(0, 0, 1),)), _reshape(out.shape))
+    elif not np.may_share_memory(x, out):
+        return None
+    else:
+        start = out.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+        made = next((p for p in (_by_axes(x, start, out), _by_blocks(x.size, start, out)) if p is not None and _same(_read(x, p), out)), None)
+    if made is None:
+        return None
+    if len(made) == 1 and made[0][0] == "getitem":
+        return OPS["getitem"], made[0][1], None, recorded
+    return (OPS["read_slices"], (made,), None, recorded) if made else (OPS["getitem"], (Ellipsis,), None, recorded)
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Whether two arrays show the same elements of one memory."""
+    a, b = x.__array_interface__, y.__array_interface__
+    return bool(a["data"] == b["data"] and x.shape == y.shape
+                and all(s == t for n, s, t in zip(x.shape, x.strides, y.strides, strict=True) if n > 1))
+
+
+def _getitem(key: tuple[Any, ...]) -> Any:
+    return "getitem", ((*key, ...),), None
+
+
+def _reshape(shape: tuple[int, ...]) -> Any:
+    return "reshape", (shape, None), None
+
+
+def _by_axes(x: Any, start: int, out: Any) -> Part | None:
+    """`out` as parts of the axes of `x`, which lies row by row, in another order."""
+    key: list[Any] = []
+    for stride in x.strides:
+        key.append(start // stride)
+        start %= stride
+    order = []
+    for n, s in zip(out.shape, out.strides, strict=True):
+        if n > 1:
+            axis = next((i for i, (m, stride) in enumerate(zip(x.shape, x.strides, strict=True))
+                         if s and s % stride == 0 and type(key[i]) is int and 0 <= key[i] + (n - 1) * (s // stride) < m), None)
+            if axis is None:
+                return None
+            step = s // x.strides[axis]
+            key[axis] = range(key[axis], key[axis] + n * step, step)
+            order.append(axis)
+    return _arranged(x.shape, key, sorted(order), order, out.shape)
+
+
+def _by_blocks(size: int, start: int, out: Any) -> Part | None:
+    """`out` as parts of the elements of a row of that size, which is cut into blocks, and these into smaller ones."""
+    axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
+    strides = [abs(out.strides[i]) for i in axes]
+    if 0 in strides:
+        return None
+    start += sum((out.shape[i] - 1) * out.strides[i] for i in axes if out.strides[i] < 0)
+    part = [_reshape((-1,))]
+    common = gcd(*strides) or 1
+    if common > 1:
+        part.append(_getitem((slice(start % common, None, common),)))
+        size, start = len(range(start % common, size, common)), start // common
+    shape: list[int] = []
+    key: list[Any] = []
+    for k, i in enumerate(axes[:-1]):
+        width = 1 + sum((out.shape[j] - 1) * s // common for j, s in zip(axes[k + 1 :], strides[k + 1 :], strict=True))
+        cut = _cut(size, start, out.shape[i], strides[k] // common, width)
+        if cut is None:
             return None
-        x = x._base
-    first = x = t._base
-    key = how = None
-    while x._born is not None and x._how is not None and x._cell is x._base._cell and (x._node is None or type(x._node) is Node):
-        if x._how[0].name != "getitem" or x._how[2] is not None or x._how[2:] != first._how[2:]:
-            break
-        key = x._how[1][0] if key is None else _composed(x._base.shape, x._how[1][0], key)
-        if key is None:
-            break
-        x, how = x._base, (x._how[0], (key,), *x._how[2:])
-    return None if how is None or x is first._base else (x, how)
+        before, count, block = cut
+        if count * block < size:
+            part.append(_getitem((*[slice(None)] * len(shape), slice(before, before + count * block, 1))))
+        shape.append(count)
+        key.append(range(0, count, strides[k] // common // block))
+        part.append(_reshape((*shape, block)))
+        size, start = block, start - before
+    if axes:
+        n, step = out.shape[axes[-1]], strides[-1] // common
+        key.append(range(start, start + (n - 1) * step + 1, step))
+    else:
+        key.append(start)
+    key = [k if type(k) is int or out.strides[i] > 0 else k[::-1] for k, i in zip(key, axes or (0,), strict=True)]
+    rest = _arranged((*shape, size), key, axes, [i for i, n in enumerate(out.shape) if n > 1], out.shape)
+    return (*part, *rest)
 
 
-def _composed(shape: tuple[int, ...], first: Any, second: Any) -> tuple[Any, ...] | None:
-    """The key that selects `x[first][second]` of an array of that shape. None if the keys have other entries than integers and slices."""
-    outer = _by_axis(first, len(shape))
-    if outer is None:
-        return None
-    inner = _by_axis(second, sum(type(k) is slice for k in outer))
-    if inner is None:
-        return None
-    rest = iter(inner)
-    found: list[Any] = []
-    for n, k in zip(shape, outer, strict=True):
-        if type(k) is slice:
-            chosen = range(n)[k][next(rest)]
-            k = chosen if type(chosen) is int else _slice_of(chosen, n)
-        found.append(k)
-    return (*found, ...)
+def _cut(size: int, start: int, n: int, stride: int, width: int) -> tuple[int, int, int] | None:
+    """How to cut a row into blocks, of which some hold `n` pieces of that width, a stride apart: what stands before, how many, of what length."""
+    for parts in range(1, stride // width + 1):
+        block, rest = divmod(stride, parts)
+        count = (n - 1) * parts + 1
+        before = min(start, size - count * block)
+        if not rest and before >= 0 and start - before + width <= block:
+            return before, count, block
+    return None
 
 
-def _by_axis(key: Any, ndim: int) -> list[Any] | None:
-    """The integer or slice of a key for each axis."""
-    entries = key if type(key) is tuple else (key,)
-    if any(type(k) not in (int, slice) and k is not Ellipsis for k in entries):
-        return None
-    found: list[Any] = []
-    missing = ndim - sum(k is not Ellipsis for k in entries)
-    for k in entries if any(k is Ellipsis for k in entries) else (*entries, ...):
-        found += [slice(None)] * missing if k is Ellipsis else [k]
-    return found if len(found) == ndim else None
+def _arranged(shape: tuple[int, ...], key: list[Any], names: list[int], order: list[int], result: tuple[int, ...]) -> Part:
+    """The steps that select `key` of an array, bring the axes that are left, named `names`, into an order, and insert axes of length 1."""
+    part: list[Any] = []
+    if any(k != range(n) for k, n in zip(key, shape, strict=True)):
+        part.append(_getitem(tuple(k if type(k) is int else _slice_of(k) for k in key)))
+    if names != order:
+        part.append(("permute_dims", (tuple(names.index(i) for i in order),), None))
+    if len(order) < len(result):
+        part.append(_getitem(tuple(None if n == 1 else slice(None) for n in result)))
+    return tuple(part)
 
 
-def _slice_of(chosen: range, n: int) -> slice:
-    """A slice, with bounds that the standard allows, that selects a range of the indices of an axis of length `n`."""
-    if not chosen:
-        return slice(0, 0, 1)
+def _slice_of(chosen: range) -> slice:
+    """A slice, with bounds that the standard allows, that selects a range of the indices of an axis."""
     stop = chosen[-1] + (1 if chosen.step > 0 else -1)
     return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 
 
-def in_memory(t: Any) -> bool:
-    """Whether writing to the array of `t` changes the memory: not all that the standard allows to be a view is one in every library."""
-    host: Host = t._elem.host
-    if not host.mutable or isinstance(t._array, host.fixed):
-        return False
-    if t._born is None:
-        return True
-    root, _ = memory(t)
-    return root is t or (not isinstance(root._array, Layer) and (t._array is root._array or bool(host.shared(host.xp, t._array, root._array))))
-
-
 def allows(x: Any, array: Any, reshaped: Any) -> bool:
-    """Whether reshaping `array`, the value of the Tensor `x`, to the shape of `reshaped` made no copy.
+    """Whether reshaping `array`, the value of `x`, to the shape of `reshaped` made no copy.
 
     Where memory cannot be seen, what is computed counts as laid out row by row, and views of it as they would be in NumPy.
     """
@@ -126,40 +328,13 @@ def allows(x: Any, array: Any, reshaped: Any) -> bool:
         except (ValueError, AttributeError):  # AttributeError: of array_api_strict
             return False
         return True
-    root, part = memory(x)
-    if not part:
+    place = Location(x)
+    if not place.part:
         return True
+    import numpy as np
+
     try:
-        host_named("numpy").xp.read_slices(_without_memory(root.shape), part).reshape(reshaped.shape, copy=False)
+        _read(np.empty(place.memory.shape, bool), place.part).reshape(reshaped.shape, copy=False)
     except ValueError:
         return False
     return True
-
-
-def _without_memory(shape: tuple[int, ...]) -> Any:
-    """An array that has strides, and one byte for all its elements."""
-    import numpy as np
-
-    strides = []
-    step = 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return np.lib.stride_tricks.as_strided(np.zeros(1, bool), shape, strides[::-1])
-
-
-def overlaps(t: Any) -> bool:
-    """Whether an element of the memory shows at several places of the view `t`."""
-    x = t
-    while x._born is not None and x._cell is x._base._cell:
-        if prod(x.shape) > prod(x._base.shape):  # no other view can
-            break
-        x = x._base
-    else:
-        return False
-    import numpy as np
-
-    root, part = memory(t)
-    numbers = np.reshape(np.arange(prod(root.shape)), root.shape)
-    places = host_named("numpy").xp.read_slices(numbers, tuple(step for step in part if step[0] not in ("real", "imag")))
-    return bool(np.unique(places).size < places.size)

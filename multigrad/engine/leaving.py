@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GradientError, program
 from ..observe import conversion
 from ..registry import OPS
-from .computed import Computed
 from .level import Layer, innermost
 from .surface import OfArrays, Surface
 
@@ -43,7 +42,8 @@ class Leaving(Surface):
     @property
     def _history(self) -> Node | None:
         """The node as users see it: what a running forward computes is a constant."""
-        return None if type(self._node) is Computed else self._node
+        node = self._node
+        return None if node is None or node.hidden else node
 
     # What it is
 
@@ -245,8 +245,8 @@ def _rows(t: Any, n: int) -> Iterator[Any]:
     xp = t.__array_namespace__()
     for start in range(0, n, CHUNK):
         for i, row in enumerate(xp.unstack(t if n <= CHUNK else t[start : min(start + CHUNK, n), ...]), start):
-            if row._how is not None:
-                row._base, row._how = t, (OPS["getitem"], ((i, ...),), None, row._how[3])
+            if row._view is not None:
+                row._view = t, OPS["getitem"], ((i, ...),), None, row._view[4]
             yield row
 
 

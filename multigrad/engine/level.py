@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
@@ -27,6 +27,8 @@ class Layer:
     """
 
     __slots__ = ()
+    _quiet = False  # whether writes through it spoil nothing that was saved: of `x.data`
+    _view: Any = None  # of a view, what it is a view of and how it was made (layout.ViewSpec)
     _several = False  # whether it stands for several arrays at once, so that its values are nobody's
     _level: int
     _array: Any
@@ -36,6 +38,19 @@ class Layer:
     @classmethod
     def _apply(cls, op: Any, values: tuple[Any, ...], top: Any) -> Any:
         raise NotImplementedError
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        """Apply an operation with a derivative of the user's own (an autograd.Function, a custom_vjp or custom_jvp) to `values`.
+
+        application  what is applied. `application.name` is the name of the user's class or function; `application.through(values, own, wrap)`
+                     applies it one layer further in, where `own` tells which of `values` are layers of this level, and makes a value of this
+                     level of each array that comes out, by `wrap`. Return what it returns.
+        top          one of the highest level among `values`, a layer of this class
+        """
+        kind = type(top).__name__
+        raise NotImplementedError(f"multigrad cannot apply an autograd.Function under {kind} yet: let the class {kind} define the static method "
+                                  "_apply_custom(application, values, top), as multigrad.engine.level.Layer describes it")
 
     def _check(self) -> None:
         """Bring it up to date, if it is a view of what was written since. Raises where it must not be used any more."""
@@ -57,6 +72,11 @@ def innermost(x: Any) -> Any:
     return x
 
 
+def added(a: Any, b: Any) -> Any:
+    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
+    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
+
+
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
 
@@ -67,6 +87,12 @@ class Switch:
 
     def set(self, on: Any) -> None:
         gate.set(self.changed(gate.get(), on))
+
+    def turn(self, on: Any) -> None:
+        """Set it, of which two values are off: switching off what is off changes nothing."""
+        mode = gate.get()
+        if on or self.within(mode):
+            gate.set(self.changed(mode, on))
 
     def within(self, mode: Any) -> Any:
         """What it is in that state of the gate."""
@@ -179,6 +205,12 @@ state: list[ContextVar[Any]] = [_running, gate]
 """What the engine sets around code that it calls, in each thread and asyncio task: the transformation, the gate, the pass."""
 
 
+def restored(variable: ContextVar[T]) -> ContextVar[T]:
+    """Have `settle` restore a context variable as well. Returns it."""
+    state.append(variable)
+    return variable
+
+
 def undo() -> Iterator[object]:
     """What `settle` needs to give all of `state` the values of now. Taken before a `try` that sets some of it, and settled in its `finally`.
 
@@ -194,6 +226,11 @@ settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
 
 dual_levels: ContextVar[tuple[Run, ...]] = ContextVar("multigrad.dual_levels", default=())
 """The levels of forward_ad that were entered and not left, in this thread or asyncio task."""
+
+
+def enter_duals(runs: tuple[Run, ...]) -> None:
+    """Have these be the levels of forward_ad that are entered."""
+    dual_levels.set(runs)
 
 
 def boundary() -> int:

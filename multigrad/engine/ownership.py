@@ -54,7 +54,7 @@ def _owned_layer(values: list[Any]) -> Any:
     sole = _references(values) <= SOLE
     x = values.pop()
     x._check()
-    if not sole or x._born is not None:
+    if not sole or x._view is not None:
         x = x._copied()
     for name in x._parts:
         inner = [getattr(x, name)]
@@ -77,7 +77,7 @@ def _is_sole(values: list[Any]) -> bool:
     if _references(values) > SOLE:
         return False
     t = values[-1]
-    if t._born is None:
+    if t._view is None:
         return type(t._node) is not AccumulateGrad
-    base = [t._base]  # of which a reshaped or transposed array shows all
-    return base[0].size == t.size and sys.getrefcount(base[0]) <= SOLE + 1 and base[0]._born is None and type(base[0]._node) is not AccumulateGrad
+    base = [t._view[0]]  # of which a reshaped or transposed array shows all
+    return base[0].size == t.size and sys.getrefcount(base[0]) <= SOLE + 1 and base[0]._view is None and type(base[0]._node) is not AccumulateGrad

@@ -152,6 +152,11 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
             gate.set(watched(token.old_value, watching(before)))
 
 
+def forbid(message: str | None) -> None:
+    """Refuse hooks that are entered in this context from now on, with this message; None allows them."""
+    disabled.set(message)
+
+
 def _refuse_if_disabled() -> None:
     message = disabled.get()
     if message is not None:
@@ -405,37 +410,45 @@ def _one(node: Node, value: Any, source: Any) -> Any:
 
 
 class SavedTensor:
-    """One array that a node saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed."""
+    """One array that a node saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed.
 
-    def __init__(self, node: Node, name: str) -> None:
-        self._node = node
-        self._name = name
+    pack   keeps what a pair of hooks makes of the array in its place
+    """
+
+    def __init__(self, pack: Callable[[Hooks], None]) -> None:
+        self._pack = pack
 
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of that again. As torch's SavedTensor."""
-        node = self._node
-        i = node.rule.plan.index(self._name) if self._name in node.rule.plan else None
-        saved = _slot.__get__(node)
-        if saved is None:
-            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
-                                "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "
-                                "a second time or if you need to access saved variables after calling backward.")
-        value, source = (None, None) if i is None else (saved[i], node.rule.sources[i])
-        if isinstance(value, Packed):
-            raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed "
-                                "at a time.")
-        if i is None or source is None or not hasattr(value, "dtype"):
-            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden; "
-                                f"_saved_{self._name} of {node.name()} is no single array")
-        t = show(node, self._name)  # raises if it was modified
-        found = packed(partial(pack_array, (pack_hook, unpack_hook)), t)
-        tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
-        cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
-        for k, at in zip(range(len(cells)), tracked, strict=False):
-            if at == i:
-                cells[k] = []  # its version says nothing any more
-        _replace(node, [*saved[:i], found, *saved[i + 1:]], later=True)
-        node.cells = tuple(cells)
+        self._pack((pack_hook, unpack_hook))
+
+
+HOOKED = "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time."
+
+
+def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
+    """Let a pair of hooks pack what an operation has saved under a name."""
+    i = node.rule.plan.index(name) if name in node.rule.plan else None
+    saved = _slot.__get__(node)
+    if saved is None:
+        raise GradientError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
+                            "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "
+                            "a second time or if you need to access saved variables after calling backward.")
+    value, source = (None, None) if i is None else (saved[i], node.rule.sources[i])
+    if isinstance(value, Packed):
+        raise GradientError(HOOKED)
+    if i is None or source is None or not hasattr(value, "dtype"):
+        raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden; "
+                            f"_saved_{name} of {node.name()} is no single array")
+    t = show(node, name)  # raises if it was modified
+    found = packed(partial(pack_array, hooks), t)
+    tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
+    cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
+    for k, at in zip(range(len(cells)), tracked, strict=False):
+        if at == i:
+            cells[k] = []  # its version says nothing any more
+    _replace(node, [*saved[:i], found, *saved[i + 1:]], later=True)
+    node.cells = tuple(cells)
 
 
 def output_info(node: Node) -> tuple[OutputInfo, ...]:

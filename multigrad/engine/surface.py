@@ -17,6 +17,15 @@ class Surface(Layer):
 
     __slots__ = ()
 
+    @classmethod
+    def _define(cls, name: str, method: Any) -> None:
+        """Give this class an operator, a method or a property that is made above it: from the table, or by the surface of PyTorch."""
+        setattr(cls, name, method)
+
+    @classmethod
+    def _remove(cls, name: str) -> None:
+        delattr(cls, name)
+
     if TYPE_CHECKING:
         def __add__(self, other: Any, /) -> Tensor: ...
         def __radd__(self, other: Any, /) -> Tensor: ...
@@ -107,4 +116,4 @@ def mention(types: Iterable[type]) -> None:
     with keeping:
         for name in names:
             if not any(name in cls.__dict__ for cls in Surface.__mro__):  # hasattr() would generate the methods
-                setattr(Surface, name, OfArrays(name))
+                Surface._define(name, OfArrays(name))

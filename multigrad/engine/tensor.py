@@ -8,7 +8,7 @@ Element says which. A View shares memory with another Tensor.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 from weakref import ref
@@ -16,28 +16,26 @@ from weakref import ref
 from .. import observe
 from ..errors import GradientError, LeakError
 from ..observe import conversion
+from ..provided import wanted
 from . import level
 from .computed import mark
 from .element import Element, host_of
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
+from .layout import WHOLE, Step, ViewSpec, refresh
 from .leaving import Leaving
 from .level import Layer, Run
 
 _new = object.__new__
 
 
-def _backward(*args: Any, **kwargs: Any) -> None:
-    """`backward` of gradients.py, which stands above and puts itself in this place."""
-    raise NotImplementedError
+@wanted
+def backward(*args: Any, **kwargs: Any) -> None:
+    """Accumulate the gradients of leaves. (gradients.py)"""
 
 
-def _refresh(t: Any) -> None:
-    """`refresh` of views.py, likewise."""
-    raise NotImplementedError
-
-
-def _recording_at(top: Tensor) -> bool:
-    """`recording_at` of dispatch.py, likewise."""
+@wanted
+def recording_at(top: Tensor) -> bool:
+    """Whether operations at the level of `top` are recorded. (dispatch.py)"""
     raise NotImplementedError
 
 
@@ -51,8 +49,6 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
-    _born: int | None = None
-    _how: How | None = None
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -103,11 +99,11 @@ class Tensor(Leaving):
             raise RuntimeError(f"data of shape {tuple(array.shape)} and dtype {array.dtype} cannot replace that of a Tensor of shape "
                                f"{tuple(self.shape)} and dtype {self.dtype}")
         self._cell = self._cell.copy()  # what shared the old memory has its own from now on
-        if self._born is not None:
-            self._base = wrap_at(self, array)  # type: ignore[misc]
-            self._base._cell = self._cell
-            self._how = None  # type: ignore[misc]
-            self._born = len(self._cell)  # type: ignore[misc]
+        if self._view is not None:
+            base = wrap_at(self, array)
+            base._cell = self._cell
+            self._view = base, *WHOLE
+            self._seen = len(self._cell)  # type: ignore[misc]
         self._put(array)
         if self._node is None and isinstance(value, Tensor) and value._node is not None:
             mark(self)
@@ -117,8 +113,12 @@ class Tensor(Leaving):
         """How often the memory was written in place."""
         return versions(self._cell)
 
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Tensor | None) -> Any:
+        return application.recorded(values, top)
+
     def _moves(self) -> bool:
-        return self._history is not None and _recording_at(self)
+        return self._history is not None and recording_at(self)
 
     def _check(self) -> None:
         """Bring a view of memory that was written through another Tensor since up to date. Raises if its history cannot follow."""
@@ -176,6 +176,10 @@ class Tensor(Leaving):
             self._node = self._leaf
             observe.node(self._leaf, (), self)
         return self
+
+    def _of_level(self, value: Any) -> Tensor:
+        """A value as a Tensor of this level."""
+        return value if isinstance(value, Tensor) and value._elem.level == self._elem.level else wrap_at(self, value)
 
     def _own_cell(self) -> GradCell:
         try:
@@ -240,7 +244,7 @@ class Tensor(Leaving):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None, *,
                  retain_variables: bool | None = None) -> None:
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
-        _backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
 
     @conversion
     def detach(self) -> Tensor:
@@ -253,7 +257,7 @@ class Tensor(Leaving):
     @conversion
     def detach_(self) -> Tensor:
         """Cut this Tensor from its graph; it becomes a leaf that does not require grad."""
-        if self._how is not None:
+        if self._view is not None and self._view[1] is not None:
             raise GradientError("Can't detach views in-place. Use detach() instead.")
         if type(self._node) is AccumulateGrad:
             self._node.enabled = False
@@ -341,38 +345,41 @@ def _rebuild(array: Any, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
-How = tuple[Any, tuple[Any, ...], int | None, bool | None]
-"""How a view was made of its base: the operation, its arguments but the first, the number of the output if there are several, and whether
-it was recorded: True, False in a mode that does not record, None inside an autograd.Function."""
-
-
 class View(Tensor):
     """A Tensor on the memory of another one, its base: their version counter is one.
 
-    `_how` says what part of the base it shows; None: all of it, without its history. After its memory was written through another
-    Tensor, it is brought up to date when it is used next (see views.py).
+    `_view` says of what it is a view, and how it was made; `_seen` how many writes to the memory it has seen. After a write through another
+    Tensor it is brought up to date when it is used next (see views.py).
     """
 
-    __slots__ = ("_base", "_born", "_how")
-    _base: Tensor
-    _born: int
-    _how: How | None
+    __slots__ = ("_seen", "_view")
+    _seen: int
+    _view: ViewSpec
 
     @classmethod
-    def _make(cls, array: Any, base: Tensor, how: How | None) -> Self:
+    def _make(cls, array: Any, base: Tensor, step: Step) -> Self:
         t = _new(cls)
         t._array = array
         t._elem = base._elem.beside(array)
         t._cell = base._cell
-        t._born = len(base._cell)
+        t._seen = len(base._cell)
         t._node = None
-        t._base = base
-        t._how = how
+        t._view = base, *step
+        return t
+
+    def _renew(self) -> bool:
+        """Take array and history from the base, which is up to date. Whether the history could follow. (views.py)"""
+        raise NotImplementedError
+
+    def _again(self, base: Any, step: Step) -> View:
+        """Another view of this value, made so of another base, to be brought up to date when it is used."""
+        t = View._make(self._array, base, step)
+        t._seen = -1
         return t
 
     def _check(self) -> None:
-        if len(self._cell) != self._born:
-            _refresh(self)
+        if len(self._cell) != self._seen:
+            refresh(self)
         if self._elem.layered:
             self._check_value()
 
@@ -381,11 +388,12 @@ class Data(View):
     """`x.data` where arrays cannot be written: what is written to it reaches x, but as a version that spoils nothing that was saved."""
 
     __slots__ = ("_writes",)
+    _quiet = True
     _writes: int
 
     @classmethod
     def _of(cls, base: Tensor) -> Data:
-        t = cls._make(base._array, base, None)
+        t = cls._make(base._array, base, WHOLE)
         t._writes = 0
         return t
 
@@ -401,10 +409,10 @@ def stopped(x: Any) -> Any:
 
 def alias(base: Tensor) -> Tensor:
     """`base` itself as a constant: same memory, same version counter, no history."""
-    if base._elem.run is None and type(base) is View and base._how is None and base._cell is base._base._cell:
-        base = base._base
+    if base._elem.run is None and type(base) is View and base._view[1] is None and base._cell is base._view[0]._cell:
+        base = base._view[0]
         base._look()
-    return View._make(base._array, base, None)
+    return View._make(base._array, base, WHOLE)
 
 
 def peeled(x: Any, level: int) -> Any:
@@ -420,7 +428,7 @@ def peeled(x: Any, level: int) -> Any:
 def strip(x: Any) -> Any:
     """A constant Tensor of the base level as its raw array: with the Tensor, all that is computed one level further out would be layered."""
     if isinstance(x, Tensor) and x._elem.run is None:
-        if x._born is not None:
+        if x._view is not None:
             x._check()
         if x._node is None:
             return x._array

@@ -65,7 +65,7 @@ def taken_apart(x: Any, arrays: list[Any], cells: list[list[int]], cell: list[in
     cell, x = x._cell, x._frozen()
     for name in (name for kind in type(x).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(x, name)):
         value = getattr(x, name)
-        if name in ("__weakref__", "_base", "_cell"):
+        if name in ("__weakref__", "_cell"):
             continue
         if is_array(value):
             shell.parts[name] = taken_apart(value, arrays, cells, cell)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..provided import wanted
 from ..registry import OPS, Op, per_operation
 from . import element, generated, plans
 from .element import SCALARS
@@ -23,8 +24,14 @@ makers: dict[type, Callable[[Op], Ending | None]] = {}
 """By the class of the operand of the highest level: what writes the ending of an operation, None where the general path is as good."""
 
 
+def ends_by(maker: Callable[[Op], Ending | None], *classes: type) -> None:
+    """Have `maker` write the endings for operands of these classes."""
+    makers.update(dict.fromkeys(classes, maker))
+
+
+@wanted
 def inner_function(op: Op) -> Callable[..., Any]:
-    """`inner_function` of fast.py, which puts itself in this place."""
+    """The function of an operation as it is called on values one layer further in. (fast.py)"""
     raise NotImplementedError
 
 

@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from .. import observe
+from .. import observe, tree
 from ..engine import backward, grad_mode, level, saved
 from ..engine.dispatch import is_array
 from ..engine.graph import QUIET, Node, modified, tick
@@ -23,7 +23,6 @@ from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, wrap
 from ..engine.towers import Shell, put_together, taken_apart
 from ..errors import GradientError
-from . import tree
 from .reverse import Function
 
 Policy = Callable[[str], bool] | Collection[str] | None
@@ -271,8 +270,8 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 def _forget() -> None:
     """Within the context of a call: the pass in which it was made, the hooks and who observed it, are not for its second run."""
-    backward.current.set(None)
-    observe.gate.set(observe.watched(observe.gate.get(), ()))
+    backward.forget_pass()
+    observe.put(())
 
 
 class _Second(saved.Keeper):
@@ -294,7 +293,7 @@ class _Second(saved.Keeper):
         self.start = tick()
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        observe.gate.set(observe.watched(observe.gate.get(), self.observers))
+        observe.put(self.observers)
         observe.place.set(self.place)
         with suppress(_Enough):
             saved.under(self, self.call.function, *args, **kwargs)

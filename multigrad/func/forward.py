@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.dispatch import is_array
+from .. import tree
 from ..engine.level import Layer, Run
 from ..engine.tensor import element_of
 from ..errors import GradientError
-from ..layers.dual import Dual, check_tangent
-from . import tree
-from .reverse import Function, _call, _checked_input, _derivative, _outside, _result, _zeros, check_function, vjp
+from ..layers import transforming
+from ..layers.dual import check_tangent
+from ..layers.transforming import derivative, returned, zeros_like
+from .reverse import Function, _call, _outside, check_function, vjp
 
 
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
     """The output of `function` at `primals`, and the derivative of it along `tangents`.
 
-    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see multigrad.func.tree), of floating dtypes
+    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes
     tangents  of the same structure, shapes and kinds
     strict    raise where an output does not depend on the primals, whose tangent is zero otherwise
     has_aux   `function` returns (output, aux), and aux is returned as a third value
@@ -39,9 +40,9 @@ def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False
     output, outs, moved, aux = _push(function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw)
     if strict and any(t is None for t in moved):
         raise GradientError("jvp: with strict=True every output must depend on the primals, but one does not")
-    found = [_zeros(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))]
+    found = [zeros_like(outs[i]) if moved[i] is None else moved[i] for i in reversed(range(len(outs)))]
     del moved, given
-    tangent = tree.replaced(lambda x: _derivative(found, x, raw), output)
+    tangent = tree.replaced(lambda x: derivative(found, x, raw), output)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
@@ -51,32 +52,19 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
 
     Returns its output as results are, the leaves of that one layer further in, their tangents (None for zero), and aux.
     """
-    given = iter(tangents)
     run = Run(name)
+    output = aux = None
 
-    def dual(x: Any) -> Dual:
-        x = _checked_input(x, name)
-        t = next(given)
-        return Dual._make(x, None if t is None else check_tangent(x, t, run.own_level, name), run, run.own_level)
-
-    def called() -> tuple[Any, Any, list[Any], list[Any]]:
-        inputs = [tree.replaced(dual, a) if i in chosen else a for i, a in enumerate(args)]
+    def listed(duals: list[Any]) -> list[Any]:
+        nonlocal output, aux
+        given = iter(duals)
+        inputs = [tree.filled(a, given) if i in chosen else a for i, a in enumerate(args)]
         output, aux = _call(function, inputs, kwargs, has_aux, name, run)
-        outs, moved = [], []
-        for x in tree.leaves(output):
-            if not is_array(x):
-                raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
-                                f"{type(x).__name__}")
-            own = isinstance(x, Dual) and x._run is run
-            outs.append(x.array if own else x)
-            moved.append(x._tangent if own else None)
-            if isinstance(moved[-1], Layer):
-                moved[-1]._check()  # raises where it is not known
-        return output, aux, outs, moved
+        return list(tree.leaves(output))
 
-    output, aux, outs, moved = run.call(called)
-    primals = iter(outs)
-    return tree.replaced(lambda _: _result(next(primals), raw), output), outs, moved, _outside(aux, run, raw)
+    values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
+    outs, moved = transforming.jvp(listed, values, tangents, run)
+    return tree.filled(output, iter([returned(x, raw) for x in outs])), outs, moved, _outside(aux, run, raw)
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -97,7 +85,7 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any
         return pullback(tree.replaced(lambda _: next(seeds), output))
 
     # The pullback is linear in the cotangents, so its own pullback, wherever it is taken, is the pushforward.
-    _, transpose = vjp(transposed, [_zeros(outs[i]) for i in smooth])
+    _, transpose = vjp(transposed, [zeros_like(outs[i]) for i in smooth])
 
     def pushforward(*tangents: Any) -> Any:
         try:
@@ -107,7 +95,7 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any
         checked = [check_tangent(x, t, _ANY, "linearize") for x, t in zip(tree.leaves(primals), given, strict=True)]
         moved = iter(checked)
         found = dict(zip(smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True))
-        results = iter(found[i] if i in found else _zeros(x) for i, x in enumerate(outs))
+        results = iter(found[i] if i in found else zeros_like(x) for i, x in enumerate(outs))
         return tree.replaced(lambda _: next(results), output)
 
     return output, pushforward

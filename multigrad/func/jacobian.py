@@ -10,14 +10,15 @@ from functools import wraps
 from math import prod
 from typing import Any
 
+from .. import tree
 from ..engine.dispatch import is_array
 from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError
-from . import tree
-from .constants import Constants
+from ..layers.constants import Constants
+from ..layers.transforming import checked_input, depends_on, derivative, gradients_of, input_of, left_of
 from .forward import _push
-from .reverse import Function, _call, _checked_input, _chosen, _derivative, _differentiate, _inner, _input, _numbers, _outside, _own, check_function
+from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
 from .vmap import vmap
 
 Block = Callable[[Any, Any, Any], Any]
@@ -108,7 +109,7 @@ class _Jacobian:
         self.chosen = _chosen(numbers, len(args), name)
         self.positions = sorted(set(self.chosen))
         self.raw = not tree.has_layer([list(args), kwargs])
-        self.flat = [_checked_input(x, name) for i in self.positions for x in tree.leaves(args[i])]
+        self.flat = [checked_input(x, name) for i in self.positions for x in tree.leaves(args[i])]
         _real(self.flat, name, "argument")
         constants = Constants(self.flat)
         self.args = [a if i in self.chosen else constants.of(a) for i, a in enumerate(args)]
@@ -127,7 +128,7 @@ class _Jacobian:
     def _recorded(self) -> tuple[Run, Any, Any, list[Tensor]]:
         """Call the function on Tensors of a transformation."""
         run = Run(self.name)
-        inputs = [tree.replaced(lambda x: _input(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
+        inputs = [tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a for i, a in enumerate(self.args)]
         flat = [t for i in self.positions for t in tree.leaves(inputs[i])]  # now: the function may do with its containers as it likes
         output, aux = run.call(_call, self.function, inputs, self.kwargs, self.has_aux, self.name, run)
         for x in tree.leaves(output):
@@ -144,12 +145,12 @@ class _Jacobian:
         _real(outs, self.name, "output")
         blocks = []
         for out in outs:
-            if not _own(out, run) or not prod(out.shape):
-                blocks += [_zeros(_inner(out, run), (*out.shape, *x.shape)) for x in self.flat]
+            if not depends_on(out, run) or not prod(out.shape):
+                blocks += [_zeros(left_of(out, run), (*out.shape, *x.shape)) for x in self.flat]
                 continue
 
             def pulled(e: Any, out: Any = out) -> list[Any]:
-                return _differentiate([out], [e], inputs, run, keep=True)
+                return gradients_of([out], [e], inputs, run, keep=True)
 
             if prod(out.shape) == 1:
                 rows = pulled(_ones(out))
@@ -192,7 +193,7 @@ class _Jacobian:
         blocks.reverse()
 
         def arranged(_: Any) -> Any:
-            by_position = {i: tree.replaced(lambda x: _derivative(blocks, None, self.raw), self.args[i]) for i in self.positions}
+            by_position = {i: tree.replaced(lambda x: derivative(blocks, None, self.raw), self.args[i]) for i in self.positions}
             return by_position[self.chosen[0]] if self.single else tuple(by_position[i] for i in self.chosen)
 
         found = tree.replaced(arranged, output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import tree
+from .. import tree
 from .forward import jvp
 from .reverse import Function, check_function, value_and_grad
 

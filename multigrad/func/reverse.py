@@ -11,16 +11,16 @@ from functools import wraps
 from math import prod
 from typing import Any
 
-from ..engine.backward import Pass, run_pass
+from .. import tree
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
-from ..engine.gradients import NOT_SCALAR, check_gradient, seed
-from ..engine.level import Layer, Run, outside
-from ..engine.ownership import owned
-from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
+from ..engine.gradients import NOT_SCALAR, seed
+from ..engine.level import Layer, Run
+from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError
-from . import tree
-from .constants import Constants
+from ..layers import transforming
+from ..layers.constants import Constants
+from ..layers.transforming import depends_on, derivative, gradients_of, input_of, left_of, returned, value_at
 
 Function = Callable[..., Any]
 
@@ -28,7 +28,7 @@ Function = Callable[..., Any]
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Run `function` and return its output with a function that takes cotangents back to `primals`.
 
-    primals  arrays, Tensors, or pytrees of these (see multigrad.func.tree), of floating dtypes
+    primals  arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes
     has_aux  `function` returns (output, aux), and aux is returned as a third value
 
     Returns (output, pullback): `pullback(cotangents)` takes the structure of the output and returns a tuple with the
@@ -38,22 +38,25 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)  # whatever becomes of containers, here and in the function
     raw = not tree.has_layer(primals)
     run = Run("vjp")
-    inputs = [tree.replaced(lambda x: _input(x, run, "vjp"), p) for p in primals]
-    flat = list(tree.leaves(inputs))
-    output, aux = run.call(_call, function, inputs, {}, has_aux, "vjp", run)
-    outs = list(tree.leaves(output))
+    output = aux = None
+
+    def listed(inputs: list[Any]) -> list[Any]:
+        nonlocal output, aux
+        output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, "vjp", run)
+        return list(tree.leaves(output))
+
+    _, pulled = transforming.vjp(listed, list(tree.leaves(primals)), run)
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
             given = list(tree.matched(output, cotangents))
         except ValueError as error:
             raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
-        seeds = [check_gradient(t, g, i) if _own(t, run) else None for i, (t, g) in enumerate(zip(outs, given, strict=True))]
-        grads = _differentiate(outs, seeds, flat, run, keep=True)
-        del seeds, given
-        return tuple(tree.replaced(lambda x: _derivative(grads, x, raw), p) for p in primals)
+        grads = pulled(given)
+        del given
+        return tuple(tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals)
 
-    result = tree.replaced(lambda t: _result(_inner(t, run), raw), output)
+    result = tree.replaced(lambda t: returned(left_of(t, run), raw), output)
     return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
 
 
@@ -75,20 +78,23 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         chosen = _chosen(numbers, len(args), "grad")
         raw = not tree.has_layer([args, kwargs])
         run = Run("grad")
-        by_position = {i: tree.replaced(lambda x: _input(x, run, "grad"), args[i]) for i in chosen}
+        by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
-        constants = Constants(flat)
-        inputs = [by_position[i] if i in by_position else constants.of(a) for i, a in enumerate(args)]
-        output, aux = run.call(_call, function, inputs, constants.of(kwargs), has_aux, "grad", run)
+        inputs = [by_position.get(i) for i in range(len(args))]
+        if kwargs or len(by_position) < len(args):
+            constants = Constants(flat)
+            inputs = [t if i in by_position else constants.of(a) for i, (t, a) in enumerate(zip(inputs, args, strict=True))]
+            kwargs = constants.of(kwargs)
+        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
         _check_value(output)
         value = seed(output, shared=True) if isinstance(output, Tensor) and output._elem.run is not None else None
         if value is None and prod(getattr(output, "shape", ())) != 1:
             raise GradientError(NOT_SCALAR)
-        seeds = [value if _own(output, run) else None]
-        found = _differentiate([output], seeds, flat, run, keep=False)
+        seeds = [value if depends_on(output, run) else None]
+        found = gradients_of([output], seeds, flat, run, keep=False)
         del seeds, value
-        grads = tuple([tree.replaced(lambda x: _derivative(found, x, raw), args[i]) for i in chosen])
-        primal = _result(_inner(output, run), raw)
+        grads = tuple([tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen])
+        primal = returned(left_of(output, run), raw)
         return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
 
     return differentiated
@@ -140,25 +146,6 @@ def _chosen(numbers: tuple[int, ...], n: int, name: str) -> list[int]:
     return [i % n for i in numbers]
 
 
-def _checked_input(x: Any, name: str) -> Any:
-    """An argument to differentiate with respect to, if it can be one."""
-    if type(x) in SCALARS:
-        raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
-    if not is_array(x):
-        raise TypeError(f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is neither an array nor a container that is "
-                        "known. multigrad.func.register_pytree makes a class one; a field of a dataclass that is no array can be marked by "
-                        "metadata={'static': True}.")
-    elem = element_of(x)
-    if not elem.floating:
-        raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients")
-    return x._frozen() if isinstance(x, Layer) else x
-
-
-def _input(x: Any, run: Run, name: str) -> Tensor:
-    t = wrap_in(run, run.own_level, _checked_input(x, name))
-    t.requires_grad_()
-    run.inputs.append(t._node)
-    return t
 
 
 def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux: bool, name: str, run: Run) -> tuple[Any, Any]:
@@ -170,65 +157,19 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
         output, aux = output
     if type(output) is Tensor and aux is None:
         output._check()
-        return _peeled(output, run), None
+        return value_at(output, run), None
     for t in tree.leaves([output, aux]):
         if isinstance(t, Layer):
             t._check()
-    return tree.replaced(lambda t: _peeled(t, run), output), aux
+    return tree.replaced(lambda t: value_at(t, run), output), aux
 
 
-def _peeled(t: Any, run: Run) -> Any:
-    """The value of a Tensor that was created inside the transformation: what the transformation itself differentiates."""
-    if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
-        return t
-    t._check()
-    return t._array
 
 
-def _own(t: Any, run: Run) -> bool:
-    """Whether `t` depends on the inputs of this transformation."""
-    if not isinstance(t, Tensor) or t._run is not run:
-        return False
-    t._check()
-    return t._node is not None
 
 
-def _inner(t: Any, run: Run) -> Any:
-    """What is left of a value when the transformation is over."""
-    while isinstance(t, Layer) and getattr(t, "_run", None) is run:
-        t = t._array
-    return t
 
-
-def _differentiate(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
-    """The gradients of the inputs, the last one first."""
-    roots = [(t._node, _inner(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
-    targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
-    if roots:
-        run_pass(roots, Pass(inputs[0], keep, False, targets, every=run.leaves == len(targets)))
-    return [_zeros(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in reversed(inputs)]
-
-
-def _zeros(x: Any) -> Any:
-    """The derivative of what does not depend on `x`, or `x` on it."""
-    host = element_of(x).host
-    with outside():
-        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
-
-
-def _result(x: Any, raw: bool) -> Any:
-    """Raw arrays for raw arrays, unless a captured Tensor requires grad; Tensors for Tensors."""
-    if raw:
-        return strip(x)
-    return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
-
-
-def _derivative(values: list[Any], like: Any, raw: bool) -> Any:
-    """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
-    if raw:
-        values[-1] = strip(values[-1])
-    return _result(owned(values, like), raw)
 
 
 def _outside(aux: Any, run: Run, raw: bool) -> Any:
-    return tree.replaced(lambda t: _result(_inner(t, run), raw), aux)
+    return tree.replaced(lambda t: returned(left_of(t, run), raw), aux)

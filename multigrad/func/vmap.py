@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from functools import wraps
 from typing import Any
 
+from .. import tree
 from ..engine.dispatch import is_array
 from ..engine.element import SCALARS
 from ..engine.level import Layer, Run
 from ..engine.ownership import owned
 from ..engine.tensor import Tensor, element_of
 from ..layers.batched import Batched
-from . import tree
-from .constants import Constants
-from .reverse import Function, _result, check_function
+from ..layers.constants import Constants
+from ..layers.transforming import returned
+from .reverse import Function, check_function
 
 
 def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Function:
@@ -120,7 +121,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
         return output, [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
 
     output, found = run.call(called)
-    return tree.filled(output, iter([_result(_placed(x, mine, a, size), raw) for x, mine, a in found]))
+    return tree.filled(output, iter([returned(_placed(x, mine, a, size), raw) for x, mine, a in found]))
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
@@ -161,4 +162,4 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
         host = element_of(chunks[0]).host
         xp = host.bound if any(isinstance(x, Layer) for x in chunks) else host.xp
         joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
-    return tree.filled(parts[0], iter([_result(x, raw) for x in joined]))
+    return tree.filled(parts[0], iter([returned(x, raw) for x in joined]))

@@ -126,7 +126,7 @@ class _Batches(Text):
             yield f"    if _type({first}) is not _Batched or {first}._elem.level != _l:"
             yield from _no_view("        ")
         if op.view == "layout":  # of an array of its own any reshape is one
-            yield f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._born is None or 'layout')"
+            yield f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._view is None or 'layout')"
         elif op.view is not True:
             yield "    _s = " + (f"_view({', '.join(op.roles)})" if callable(op.view) else repr(op.view))
         if op.view is not True:
@@ -134,16 +134,15 @@ class _Batches(Text):
             yield "        if _s:"
             yield f"            {generally}"
             yield from _no_view("        ")
-        yield f"    _t._base = {first}"
-        yield f"    _t._how = (_op, {self.further()}, None, None)"
+        yield f"    _t._view = ({first}, _op, {self.further()}, None, None)"
         yield f"    _t._cell = _c = {first}._cell"
-        yield "    _t._born = _len(_c)"
+        yield "    _t._seen = _len(_c)"
         yield "    return _t"
 
 
 def _no_view(pad: str) -> Lines:
     yield f"{pad}_t._cell = []"
-    yield f"{pad}_t._born = _t._how = None"
+    yield f"{pad}_t._view = None"
     yield f"{pad}return _t"
 
 

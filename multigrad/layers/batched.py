@@ -14,17 +14,19 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
-from ..engine import ways
+from ..engine import grad_mode, gradients, ways
+from ..engine.backward import Pass
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import carried_out, is_array, lifted, plain_scalars, resolve_composite, run_raw
 from ..engine.element import SCALARS, Host, common_host, mixed
-from ..engine.level import Layer, Run, outside
+from ..engine.level import Guest, Layer, Run, outside
 from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, stopped, strip
+from ..engine.tensor import element_of, peeled, stopped, strip
 from ..errors import BatchingError, GradientError, program
 from ..observe import conversion
+from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
 from .batch_code import ending_of, leading, namespace, raised
 from .immutable import Immutable, tie
@@ -86,6 +88,10 @@ class Batched(Immutable):
         else:
             ans = _one_by_one(op, values, top) if batching is None else _by_rule(op, values, top)
         return Batched._made(op, values, ans, top)
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        return application.batched(values, top)
 
     @staticmethod
     def _made(op: Op, values: Sequence[Any], ans: Any, top: Any) -> Any:
@@ -150,7 +156,20 @@ class Batched(Immutable):
         return f"Batched({self._array!r}, shape={self.shape})"
 
 
-ways.makers[Batched] = lambda op: ending_of(op, Batched)
+ways.ends_by(lambda op: ending_of(op, Batched), Batched)
+
+
+def batch(x: Any, run: Run) -> Batched:
+    """An array whose first axis counts examples, as one of them."""
+    return Batched._make(x._frozen() if isinstance(x, Layer) else x, run, run.own_level)
+
+
+def examples(x: Any, run: Run, size: int) -> Any:
+    """All examples of `x`, one layer further in. What is none of the batch of `run` is the same for all."""
+    if isinstance(x, Batched) and x._run is run:
+        x._check()
+        return x._array
+    return repeated(x, size)
 
 
 def repeated(x: Any, size: int) -> Any:
@@ -306,3 +325,29 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
     if op.outputs == ():
         return xp.stack(parts)
     return same_structure(parts[0], [xp.stack(list(outs)) for outs in zip(*parts, strict=True)])
+
+
+# Passes
+
+
+def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+    """Run one pass for many gradients of the same outputs, on Batched gradients, and take those that it finds apart.
+
+    None in `given` is the same for all examples. The level is above that of all Tensors; arrays that hooks and functions of the user make belong
+    to it, too, so that gradients can be written into them. The grad mode is that of an ordinary pass.
+    """
+    size: int = next(g.shape[0] for g in given if g is not None)
+    run = Guest("grad", grad_mode._variable())
+
+    def called() -> Pass:
+        p = differentiate([None if g is None else batch(g, run) for g in given])
+        assert p.targets is not None
+        for node, g in p.targets.items():
+            if g is not None:
+                p.targets[node] = examples(peeled(g, run.own_level), run, size)
+        return p
+
+    return run.call(called)
+
+
+provide(gradients, in_batches=in_batches)

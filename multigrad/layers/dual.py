@@ -85,6 +85,10 @@ class Dual(Immutable):
         ans, inner, host = carried_out(op, inner, top)
         return _finish(op, host, inner, tangents, ans, top, values)
 
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        return application.pushed(values, top)
+
     @conversion
     def detach(self) -> Any:
         return super().detach() if not self._run.finished else self._left().detach()
@@ -199,12 +203,18 @@ def _moves(t: Any) -> bool:
     return any(map(_moves, t)) if type(t) is tuple else t is not None
 
 
+def with_scalars(op: Op, host: Host, values: Sequence[Any], out: Any) -> Sequence[Any]:
+    """The values of an elementwise operation as its rules take them: a Python scalar is a 0-d array of the dtype of the result `out`."""
+    if op.kind != "elementwise":
+        return values
+    device = host.device(host.xp, innermost(out))
+    return [host.constant(host.xp, x, out.dtype, device) if role == "array" and type(x) in SCALARS else x
+            for role, x in zip(op.roles.values(), values, strict=True)]
+
+
 def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
     """The tangents of the outputs, by the rule of the operation: on raw arrays, or, where a value is itself a layer, on layers only."""
-    if op.kind == "elementwise":  # to a rule, a Python scalar is a 0-d array of the result's dtype
-        device = host.device(host.xp, innermost(outs[0]))
-        values = [host.constant(host.xp, x, outs[0].dtype, device) if role == "array" and type(x) in SCALARS else x
-                  for role, x in zip(op.roles.values(), values, strict=True)]
+    values = with_scalars(op, host, values, outs[0])
     xp, raw = host.xp, None
     layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(map(_layered, tangents))
     if layered:
@@ -233,7 +243,7 @@ def _conformed(xp: Any, t: Any, x: Any) -> Any:
     return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
 
 
-ways.makers[Dual] = tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted)
+ways.ends_by(tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted), Dual)
 
 
 def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine import layout
+from ..engine import grad_mode, layout
 from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import general, itself, shows
-from ..engine.graph import last_write, tick
-from ..engine.inplace import _cast as cast_to
-from ..engine.layout import memory, overlaps
+from ..engine.layout import WHOLE, Location, Step, ViewSpec, refresh
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run
-from ..engine.tensor import How, element_of, peeled
-from ..engine.views import REFERS
+from ..engine.tensor import element_of
+from ..engine.views import REFERS, fitted, written
 from ..errors import GradientError, LeakError
 from ..observe import conversion
 from ..registry import OPS, Op
@@ -28,19 +26,18 @@ from ..registry import OPS, Op
 class Immutable(Leaving):
     """Base of these layers. `_take`, `_constant`, `_copied` and `_mapped` are theirs: what a value consists of is for them to know.
 
-    _elem         tells the transformation that it belongs to, and its level
-    _cell         the times of in-place operations on its memory, shared by views
-    _base, _how   of which layer it is a view, and how it was made of it; of `_how` None: all of it, as a constant
-    _born         how many entries `_cell` had when the value was taken from the base; None: it is no view
-    _parts        the names of what the value consists of
+    _elem   tells the transformation that it belongs to, and its level
+    _cell   the times of in-place operations on its memory, shared by views
+    _view   of which layer it is a view, and how it was made of it; None: it is none
+    _seen   of a view, how many entries `_cell` had when the value was taken from the base
+    _parts  the names of what the value consists of
     """
 
-    __slots__ = ("__weakref__", "_array", "_base", "_born", "_cell", "_elem", "_how")
+    __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_seen", "_view")
     _node = None
     _parts: tuple[str, ...] = ("_array",)
-    _base: Immutable
-    _born: int | None
-    _how: How | None
+    _seen: int
+    _view: ViewSpec | None
 
     @property
     def _level(self) -> int:  # type: ignore[override]
@@ -62,7 +59,7 @@ class Immutable(Leaving):
         layer._array = x
         layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls)
         layer._cell = []
-        layer._born = layer._how = None
+        layer._view = None
         return layer
 
     def _put(self, x: Any) -> None:
@@ -90,9 +87,9 @@ class Immutable(Leaving):
         self._check()
         return self._copied()
 
-    def _on(self, base: Immutable, how: How | None) -> Any:
+    def _on(self, base: Immutable, step: Step) -> Any:
         """This layer as a view of `base`."""
-        self._base, self._how, self._cell, self._born = base, how, base._cell, len(base._cell)
+        self._view, self._cell, self._seen = (base, *step), base._cell, len(base._cell)
         return self
 
     # Whether it may be used, and is up to date
@@ -100,8 +97,8 @@ class Immutable(Leaving):
     def _check(self) -> None:
         if self._run.finished:
             self._outlived()
-        elif self._born is not None and len(self._cell) != self._born:
-            self._refresh()
+        elif self._view is not None and len(self._cell) != self._seen:
+            refresh(self)
 
     _look = _check
 
@@ -110,63 +107,48 @@ class Immutable(Leaving):
         raise LeakError(f"a {type(self).__name__} that was made inside the transformation {self._run.name!r} was used after it had finished; "
                         "return it from the function instead")
 
-    def _refresh(self) -> None:
-        """Bring a view up to date, its bases first."""
-        chain: list[Immutable] = [self]
-        _shorten(self)
-        while chain[-1]._base._born is not None and chain[-1]._base._born != len(self._cell):
-            chain.append(chain[-1]._base)
-            _shorten(chain[-1])
-        for view in reversed(chain):
-            base, how = view._base, view._how
-            if how is None:
-                view._take(base._copied(stop=True))
-            else:
-                op, arguments, number, _ = how
-                found = general(op, (base, *arguments))
-                view._take(found if number is None or op.outputs == () else found[number])
-            view._born = len(view._cell)
+    def _renew(self) -> bool:
+        """Take the value of a view from its base, which is up to date, with its history further in, whatever the grad mode is now."""
+        base, op, arguments, output, _ = self._view  # type: ignore[misc]
+        if op is None:
+            self._take(base._copied(stop=True))
+        else:
+            out = grad_mode.recorded(general, op, (base, *arguments))
+            self._take(out if output is None or op.outputs == () else out[output])
+        self._seen = len(self._cell)
+        return True
+
+    def _again(self, base: Immutable, step: Step) -> Any:
+        """Another layer of this value, as a view that was made so of `base`, to be brought up to date when it is used."""
+        layer = self._copied()._on(base, step)
+        layer._seen = -1
+        return layer
 
     # In place
 
     def _become(self, value: Any, name: str) -> Any:
         """Let the result of an operation take the place of the value. Returns self."""
         self._check()
-        value = self._own(value, name)
-        if tuple(value.shape) != tuple(self.shape):
-            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
-        if value._elem.base is not self._elem.base:
-            value = cast_to(self, value)
+        value = fitted(self, value, name)
         if value is not self:
             self._write(value, name)
         return self
 
-    def _own(self, value: Any, name: str) -> Any:
-        """The value as a layer of this level."""
-        value = peeled(value, self._level)
-        if getattr(value, "_level", 0) > self._level:
-            raise GradientError(f"{name}: a value of a running transformation cannot be written into an array from outside of it, nor into what is "
-                                "computed from such arrays alone. Write into one that is made inside, as by zeros(), or choose with where().")
+    def _of_level(self, value: Any) -> Any:
+        """A value as a layer of this level."""
         return value if isinstance(value, Immutable) and value._level == self._level else self._constant(value)
 
     def _write(self, value: Any, name: str) -> None:
-        if self._born is not None:
-            _shorten(self)
-        x: Any = self
-        while x._born is not None:
-            if x._how is None:
-                raise GradientError(f"{name}: a {type(self).__name__} that was detached shows the value of another one, which would change without "
-                                    "its derivative. clone() it first.")
-            x = x._base
-        if self._born is not None and overlaps(self):
+        place = Location(self)
+        if place.owner is not place.memory:
+            raise GradientError(f"{name}: a {type(self).__name__} that was detached shows the value of another one, which would change without "
+                                "its derivative. clone() it first.")
+        if place.wide and place.overlaps(place.part):
             raise RuntimeError(f"{name}: {REFERS}")
-        root, part = memory(self)
-        root._take(general(OPS["copy_slices"], (root, value, part)) if part else value)
+        root = place.memory
+        root._take(general(OPS["copy_slices"], (root, value, place.part)) if place.part else value)
         self._take(value)
-        now = last_write[0] = tick()
-        self._cell.append(now)
-        if self._born is not None:
-            self._born = len(self._cell)
+        written(self, place)
 
     # What it is besides
 
@@ -199,7 +181,7 @@ class Immutable(Leaving):
     def detach(self) -> Any:
         """The same values as a constant, on every level."""
         self._check()
-        return self._copied(stop=True)._on(self, None)
+        return self._copied(stop=True)._on(self, WHOLE)
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
@@ -209,15 +191,6 @@ class Immutable(Leaving):
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
                            "clone() it")
-
-
-def _shorten(view: Immutable) -> None:
-    """Give the last view of a long chain another base that shows the same, as engine/views.py does."""
-    found = layout.shortcut(view)
-    if found is not None:
-        base = view._base._copied()._on(*found)
-        base._born = -1
-        view._base = base
 
 
 def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: bool) -> None:
@@ -232,6 +205,6 @@ def tie(op: Op, values: Sequence[Any], found: Sequence[Any], top: Any, several: 
         pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
     else:
         return
-    for x, (base, how) in zip(found, pairs, strict=True):
+    for x, (base, step) in zip(found, pairs, strict=True):
         if type(base) is type(top) and base._level == top._level:
-            x._on(base, how)
+            x._on(base, step)

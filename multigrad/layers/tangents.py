@@ -12,7 +12,7 @@ from typing import Any
 
 from ..engine import plans, ways
 from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..engine.level import Layer, come_back, go_outside, innermost
+from ..engine.level import added, come_back, go_outside, innermost
 from ..engine.pullback import missing_rule
 from ..engine.residuals import compute, residuals
 from ..engine.rules import _metadata as metadata
@@ -85,11 +85,6 @@ def _constant(host: Any, scalar: Any, like: Any) -> Any:
     return host.constant(host.xp, scalar, like.dtype, host.device(host.xp, innermost(like)))
 
 
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two terms. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
-
-
 class _Duals(Text):
     """Computes a tangent. `deep`: values may be layers."""
 
@@ -105,7 +100,7 @@ class _Duals(Text):
             self.inside, self.leave = "", f"return _deeper(_top, {', '.join(op.roles)})"
         self.scope |= {
             "_gate": gate.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip,
-            "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": _added, "_metadata": metadata, "_compute": compute,
+            "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": added, "_metadata": metadata, "_compute": compute,
         }
         self.tangents = self.of("_t")
         self.apart = f"{tuple_text(self.values.values())}, {tuple_text(self.tangents.values())}"
@@ -165,13 +160,12 @@ class _Duals(Text):
         if op.view is True:
             x = next(iter(op.roles))
             yield f"    if _type({x}) is _Dual and {x}._elem.level == _l:"
-            yield f"        _d._base = {x}"
-            yield f"        _d._how = (_op, {self.further()}, None, None)"
+            yield f"        _d._view = ({x}, _op, {self.further()}, None, None)"
             yield f"        _d._cell = _c = {x}._cell"
-            yield "        _d._born = _len(_c)"
+            yield "        _d._seen = _len(_c)"
             yield "        return _d"
         yield "    _d._cell = []"
-        yield "    _d._born = _d._how = None"
+        yield "    _d._view = None"
         if op.view and op.view is not True:
             yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), _top, False)"
         yield "    return _d"

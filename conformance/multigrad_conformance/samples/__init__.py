@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from pkgutil import resolve_name
 from typing import Any
 
-from multigrad.backends import hooks
-from multigrad.backends.raw import resolve
+from multigrad import extend
 from multigrad.registry import OPS
 
 from ..sample import Draw, Sample
@@ -19,7 +19,7 @@ def generators() -> dict[str, Any]:
     table: dict[str, Any] = {}
     for chapter in (elementwise, statistical, manipulation, creation, fft, decompositions, linalg, views):
         table |= chapter.samples()
-    for name, target in hooks.load_samples().items():
+    for name, target in extend.samples().items():
         table.setdefault(name, target)
     return {name: target for name, target in table.items() if name in OPS}
 
@@ -30,7 +30,7 @@ def samples_of(name: str) -> tuple[Sample, ...]:
     target = generators().get(name)
     if target is None:
         return ()
-    found = tuple(resolve(target)(Draw(name)))
+    found = tuple((resolve_name(target) if isinstance(target, str) else target)(Draw(name)))
     labels = [s.label for s in found]
     if len(set(labels)) != len(labels) or any("/" in label or "@" in label for label in labels):
         raise ValueError(f"the samples of {name!r} need labels that differ and have neither '/' nor '@': {labels}")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ... import observe
 from ...engine.dispatch import recording_at
 from ...engine.graph import AccumulateGrad, Node
-from ...engine.layout import memory
+from ...engine.layout import Location
 from ...engine.level import Layer
 from ...engine.tensor import Tensor
 from ...observe import Call
@@ -258,7 +258,7 @@ class Losses:
         t = call.args[0]
         known = facts(call.op)
         recording = recording_at(t)
-        updates = not recording and (type(memory(t)[0]._node) is AccumulateGrad or any(s.parameter for s in self.followed.sources(t)))
+        updates = not recording and (type(Location(t).memory._node) is AccumulateGrad or any(s.parameter for s in self.followed.sources(t)))
         given = list(_given(call, known))
         return Operands(given if recording else given[1:], self.followed, known.smooth), updates
 
@@ -312,7 +312,7 @@ def _given(call: Call, known: Facts) -> Iterator[tuple[str, Any]]:
 
 def _shows(op: Op, outs: Sequence[Any]) -> bool:
     """Whether the results are parts of an operand, which may be there to be written to, as in `w[:2] -= 0.1`."""
-    return op.name == "getitem" or all(getattr(x, "_born", None) is not None for x in outs)
+    return op.name == "getitem" or all(getattr(x, "_view", None) is not None for x in outs)
 
 
 def _applied(call: Call) -> str:

@@ -6,13 +6,13 @@ import sys
 from types import FrameType
 from typing import Any
 
+from ...custom import decorators
 from ...engine import backward, saved
 from ...engine.graph import Node
 from ...engine.level import Layer
-from ...func import custom
 from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
 
-CALLBACKS = frozenset(module.__file__ for module in (backward, saved, custom))
+CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose derivative is written by hand."""
 
 

@@ -151,7 +151,7 @@ class BreakObserver(Observer):
         frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename
         if maker not in MAKERS and maker.startswith(OWN):  # a transformation takes the derivative by it for what it was made of
-            base = None if result._born is None else result._base
+            base = None if result._view is None else result._view[0]
             self.report.stands_for(node, [*nodes_of(result._array), *nodes_of(base)])
         elif result._level == 1:
             self.report.made(node, site(frame, skipped()))

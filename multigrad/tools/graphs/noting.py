@@ -17,10 +17,9 @@ from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from ... import observe
-from ...autograd.anomaly_mode import TRACEBACK
 from ...engine import element
 from ...engine.each_call import each_call
-from ...engine.graph import AccumulateGrad, Node, notes
+from ...engine.graph import TRACEBACK, AccumulateGrad, Node, notes
 from ...engine.tensor import Tensor
 from ...errors import PACKAGE
 from ...observe import NODE, Observer
@@ -36,8 +35,7 @@ class Site(NamedTuple):
     function: str
 
     def __str__(self) -> str:
-        file = self.file.removeprefix(here)
-        return f"{file}:{self.line}" if self.line else file
+        return f"{shown(self.file)}:{self.line}" if self.line else shown(self.file)
 
     @property
     def short(self) -> str:
@@ -45,8 +43,22 @@ class Site(NamedTuple):
         return f"{Path(self.file).name}:{self.line}" if self.line else self.file
 
 
-here = ""
+_here = ""
 """What the names of files are shown without: the folder in which a command was typed, while it runs."""
+
+
+def shown(file: str) -> str:
+    """The name of a file as a message has it."""
+    return file.removeprefix(_here)
+
+
+def shown_from(folder: str) -> str:
+    """Show the names of files without this folder from now on. Returns the former one."""
+    global _here
+    former, _here = _here, folder
+    return former
+
+
 UNKNOWN = Site("<unknown>", 0, "")
 OWN = PACKAGE
 GENERATED = ("<multigrad", "<pullback", "<frozen")
@@ -181,10 +193,9 @@ def in_force() -> _Notes | None:
 
 def put(blocks: Sequence[_Block]) -> None:
     """Have those of these blocks that are open be the ones of this context."""
-    mode = observe.gate.get()
-    others = tuple(o for o in observe.watching(mode) if type(o) is not _Notes)
+    others = tuple(o for o in observe.watching(observe.gate.get()) if type(o) is not _Notes)
     ours = _Notes(blocks)
-    observe.gate.set(observe.watched(mode, (*others, ours) if ours.blocks else others))
+    observe.put((*others, ours) if ours.blocks else others)
 
 
 def noted(node: Node) -> Note | None:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...custom.context import FunctionCtx
+from ...custom.kept import Slot
 from ...engine import saved as _saved
-from ...engine.custom import FunctionCtx
 from ...engine.element import SCALARS
 from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions
-from ...engine.kept import Slot
 from ...engine.level import Layer
 from ...engine.tensor import Tensor
 from .noting import Output, Site, dtype_name, note_of, output_of
@@ -309,9 +309,9 @@ def _infer(vertices: list[Vertex]) -> None:
         if not v.leaf and not isinstance(v.node, CustomNode):
             _from_rule(v, vertices)
         elif isinstance(v.node, CustomNode):
-            for i, make in enumerate(v.node.ctx._outs):
-                if make is not None:
-                    _put(v, i, Output(make.args[1], dtype_name(make.args[0].dtype)))
+            for i, out in enumerate(v.node.ctx._outs):
+                if out is not None:
+                    _put(v, i, Output(out[1], dtype_name(out[0].dtype)))
     for v in vertices:
         if not v.leaf and v.outputs[0] is None and _alike(v):
             known = next((o for n, i in v.parents if (o := vertices[n].outputs[i]) is not None), None)

@@ -167,7 +167,7 @@ def _line(entry: str) -> str:
     file, _, rest = entry.rpartition("(")
     number, _, function = rest.partition("): ")
     text = linecache.getline(file, int(number)).strip()[:160] if number.isdigit() else ""
-    return f"{file.removeprefix(noting.here)}:{number} {function}" + (f"\n    {text}" if text else "")
+    return f"{noting.shown(file)}:{number} {function}" + (f"\n    {text}" if text else "")
 
 
 # ----- Memory -----

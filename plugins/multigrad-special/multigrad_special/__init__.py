@@ -12,6 +12,8 @@ import multigrad as mg
 
 from .rules import declarations
 
+MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
+
 
 @mg.hookimpl
 def multigrad_operations() -> Iterable[mg.registry.Op]:

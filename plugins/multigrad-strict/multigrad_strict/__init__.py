@@ -2,6 +2,8 @@
 
 import multigrad as mg
 
+MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
+
 
 @mg.hookimpl
 def multigrad_backends() -> list[mg.BackendSpec]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .. import tree
 from ..engine.element import Host
 from ..engine.level import Layer
 from ..engine.tensor import Tensor, element_of, wrap
-from . import tree
 
 
 class Constants:

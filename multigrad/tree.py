@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, NamedTuple
 
-from ..backends import discovery
-from ..engine.element import SCALARS
-from ..engine.level import Layer
+from .backends import discovery
+from .engine.element import SCALARS
+from .engine.level import Layer
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]

@@ -1,6 +1,4 @@
-"""Running operations with a derivative of the user's own: the ctx of an autograd.Function, and what `apply` does.
-
-What is particular here:
+"""The ctx of one level, which is its node for users: what forward has left on it, and what a backward pass makes of that.
 
 - Raw arrays of a known library go with Tensors. As an argument a raw array reaches forward as it is, a constant; one that
   forward or backward returns, or that is saved, is wrapped.
@@ -17,87 +15,49 @@ from functools import partial
 from typing import Any
 
 from .. import observe
+from ..engine import grad_mode
+from ..engine.backward import Pass, current
+from ..engine.dispatch import _same_structure as same_structure
+from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
+from ..engine.element import Element, Host, host_of, mixed
+from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from ..engine.layout import Location
+from ..engine.level import Guest, Layer, Run, Switch, innermost
+from ..engine.pullback import Pullback, conform_gradient
+from ..engine.saved import SavedTensor
+from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
+from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
 from ..errors import GradientError, program
-from . import grad_mode
-from .backward import Pass, current
-from .computed import TWICE, Computed
-from .dispatch import _same_structure, is_array, itself, recording_at, wrap_like
-from .element import Element, Host, mixed
-from .graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
-from .inplace import written
-from .kept import CONTAINERS, OP, Mover, SavedTensor, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
-from .level import Guest, Layer, Run, Switch
-from .pullback import Pullback, conform_gradient
-from .tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from .views import inside_function, move_retained, rebase, refuse
-
-
-class FunctionCtx:
-    """What forward may ask of its ctx."""
-
-    to_save: Sequence[Any] | None = None
-    saved_for_forward: Sequence[Any] | None = None
-    dirty_tensors: Sequence[Any] | None = None
-    non_differentiable: Sequence[Any] | None = None
-    materialize_grads: bool = True
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep arrays for backward, which finds them in `saved_tensors`: inputs, outputs or others; None is allowed.
-
-        Only what is kept this way is freed after the backward pass and checked for in-place modification. To be called
-        once, in forward or setup_context; a second call replaces the first.
-        """
-        self.to_save = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Keep arrays for `jvp`, which finds them in `saved_tensors`. To be called once, as `save_for_backward`."""
-        for x in tensors:
-            if x is not None and not is_array(x):
-                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")
-        self.saved_for_forward = tensors
-
-    def mark_dirty(self, *args: Any) -> None:
-        """Say which inputs forward modifies in place, before or after it does. Each must be returned."""
-        self.dirty_tensors = args
-
-    def mark_shared_storage(self, *pairs: Any) -> None:
-        """Deprecated, and without effect: shared memory is tracked by itself."""
-        warnings.warn("`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
-                      "Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
-
-    def mark_non_differentiable(self, *args: Any) -> None:
-        """Say which outputs have no gradient. backward still gets one for each of them: zeros."""
-        self.non_differentiable = args
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None as the gradient of an output that was not used."""
-        if not isinstance(value, bool):
-            raise TypeError(f"set_materialize_grads received an invalid combination of arguments - got ({type(value).__name__}), but expected (bool)")
-        self.materialize_grads = value
-
+from .context import PUBLIC, FunctionCtx
+from .kept import CONTAINERS, OP, TWICE, Computed, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
 
-_RULE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), False, ())
+_NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
+
+_PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), False, ())
 
 
 class BackwardCFunction(FunctionCtx):
-    """The ctx of a Function, which users also see as its node. Each Function has a subclass of its own, named `<Function>Backward`.
+    """The ctx of one level, which users also see as the node. Each Function has a subclass of its own, named `<Function>Backward`.
 
     All that is not private is for users: their attributes may have any name but those of the properties.
     """
 
-    __slots__ = ("_arguments", "_attributes", "_edges", "_extra", "_forward", "_gone", "_host", "_level", "_movers", "_next", "_outputs", "_outs",
-                 "_ref", "_run", "_seq", "_slots", "_start", "needs_input_grad")
-    _forward_cls: Any
+    __slots__ = ("_arguments", "_attributes", "_computed", "_edges", "_extra", "_gone", "_host", "_level", "_movers", "_next", "_outputs", "_outs",
+                 "_ref", "_rule", "_run", "_seq", "_slots", "_start", "needs_input_grad")
+    __module__ = PUBLIC
+    _forward_cls: Any = None  # the Function; that of a Definition has none
+    _vmapped: type[BackwardCFunction] | None = None  # the class of ctx of what runs its methods on batches
     needs_input_grad: tuple[bool, ...]  # per argument of apply
+    _rule: Any  # what is applied: the Function, or a Definition
     _arguments: list[tuple[tuple[int, ...], Element] | None]  # per argument of apply: its shape and Element if it is an array
     _edges: list[Node | None]  # per argument that is an array
-    _outs: list[Callable[[], Any] | None]  # per output that is an array: makes zeros in its form
+    _outs: list[tuple[Element, tuple[int, ...], Any] | None]  # per output that is an array: what it is like
     _slots: list[Slot | None] | None  # None once freed
     _gone: str  # why, then
-    _forward: Computed | None  # what forward has computed, until it is over
+    _computed: Computed | None  # what forward has computed, until it is over
     _attributes: dict[str, list[weakref.ref[Any]]]  # the user's, with the arrays in them that forward computed of its inputs
     _movers: Sequence[Mover]  # levels further in that differentiate, if forward kept such an array
     _run: Run | None  # the transformation it belongs to
@@ -110,42 +70,52 @@ class BackwardCFunction(FunctionCtx):
     _outputs: dict[int, Extra]  # hooks of outputs
     _ref: weakref.ref[CustomNode] | None
 
-    def _begin(self, flat: Sequence[Any], top: Tensor | None, forward: Computed | None = None) -> None:
+    def _begin(self, rule: Any, flat: Sequence[Any], top: Tensor | None, computed: Computed | None) -> None:
         """Take note of the arguments, as they are before forward."""
-        self._run = None if top is None else top._elem.run
-        self._level = 1 if top is None else top._level
-        records = top is not None and recording_at(top)
-        needs, edges, nodes, self._arguments = [], [], [], []
+        self._rule = rule
+        if top is None:
+            self._run, self._level, records = None, 1, False
+        else:
+            elem = top._elem
+            self._run, self._level, self._host, records = elem.run, elem.level, elem.host, mode_at(top)
+        needs, edges, nodes = [], [], []
+        arguments: list[tuple[tuple[int, ...], Element] | None] = []
         for x in flat:
             node = None
             if isinstance(x, Tensor):
-                if x._level == self._level:
+                elem, shape = x._elem, x._array.shape
+                if elem.level == self._level:
                     x._check()
-                    node = x._history
-            elif not is_array(x):
-                needs.append(False)
-                self._arguments.append(None)
-                continue
+                    node = x._node
+                    if node is not None and node.hidden:
+                        node = None
+                elem = elem.base
+            elif isinstance(x, Layer):
+                elem, shape = x._elem.base, x.shape  # type: ignore[attr-defined]
+            else:
+                host = host_of(x)
+                if host is None:
+                    needs.append(False)
+                    arguments.append(None)
+                    continue
+                elem, shape = host.element(x.dtype), x.shape
             needs.append(node is not None)
-            node = node if records else None
-            edges.append(node)
-            self._arguments.append((tuple(x.shape), element_of(x)))
-            if node is not None:
+            arguments.append((tuple(shape), elem))
+            if not records:
+                node = None
+            elif node is not None:
                 nodes.append(node)
+            edges.append(node)
+        self._arguments = arguments
         self.needs_input_grad = tuple(needs)
         self._edges = edges if nodes else []
         self._next = tuple(nodes)
-        self._slots = []
-        self._gone = FREED
-        self._outs = []
-        self._outputs = {}
+        self._slots, self._gone, self._outs, self._outputs = [], FREED, [], {}
         self._extra = self._ref = None
         self._attributes, self._movers = {}, ()
-        if top is not None:
-            self._host = top._elem.host
-        if forward is None and nodes and self._forward_cls._follows:
-            forward = Computed(self._forward_cls.__name__, (), self._next)
-        self._forward = forward
+        if computed is None and nodes and rule._follows:
+            computed = Computed(rule.__name__, (), self._next)
+        self._computed = computed
         self._seq = self._start = tick()
 
     def _node(self) -> CustomNode:
@@ -154,7 +124,7 @@ class BackwardCFunction(FunctionCtx):
         if node is None:
             node = CustomNode(len(self._outs))
             node.ctx = self
-            node.rule = _RULE
+            node.rule = _PROPAGATE
             node.saved = ()
             node.cells = None
             node.next = self._next
@@ -171,79 +141,80 @@ class BackwardCFunction(FunctionCtx):
 
     def _finish(self, output: Any, flat: Sequence[Any], top: Tensor | None) -> tuple[Any, tuple[Any, ...]]:
         """Give what forward returned its history. Returns that, and the objects that forward returned."""
-        outs = output if isinstance(output, tuple) else (output,)
-        inputs = {id(x) for x in flat if is_array(x)}
-        constant = {id(x) for x in _arrays(self.non_differentiable, "mark_non_differentiable only accepts variable arguments, but got {kind}")}
-        dirty = self._dirty(outs, inputs)
-        for t in dirty.values():
-            if t._how is not None:
-                refuse(t, recording_at(t), bool(self._next))
-            written(t)
+        several = isinstance(output, tuple)
+        outs = output if several else (output,)
+        inputs = {id(x) for x, argument in zip(flat, self._arguments, strict=True) if argument is not None}
+        constant = {id(x) for x in _arrays(self.non_differentiable, _NOT_VARIABLE)} if self.non_differentiable else ()
+        dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
         self._seq = tick()
-        tensors = [self._at_level(out, top) if is_array(out) else None for out in outs]
-        self._outs = [None if t is None else partial(_zeros, t._elem, tuple(t.shape), t.device) for t in tensors]
-        self._ref = None  # what was asked of the node in forward is in _extra
-        node = self._node() if self._next else None
-        results = []
-        for i, (out, made) in enumerate(zip(outs, tensors, strict=True)):
-            if made is None:
-                results.append(out)
+        results = [self._at_level(out, top) if is_array(out) else out for out in outs]
+        node = None
+        if self._next:
+            self._outs = [_like(t) if isinstance(t, Tensor) else None for t in results]
+            self._ref = None  # what was asked of the node in forward is in _extra
+            node = self._node()
+        for i, (out, t) in enumerate(zip(outs, results, strict=True)):
+            if not isinstance(t, Tensor):
                 continue
-            t = made
-            recorded = node is not None and t._elem.floating and id(out) not in constant
-            if node is not None and recorded:
+            if node is not None and t._elem.floating and id(out) not in constant:
                 if id(out) in dirty:
                     self._rebase(t, node, i)
-                else:
-                    if id(out) in inputs or (t._node is not None and t._node.seq < self._start and t._history is not None):
-                        # not forward's own: another one on its memory
-                        t = wrap_like(t, t._array, t, itself(t))
-                    inside_function(t)
-                    t._node = node.pick(i)
+                    continue
+                if id(out) in inputs or (t._node is not None and t._node.seq < self._start and t._history is not None):
+                    t = wrap_like(t, t._array, t, itself(t))  # not forward's own: another one on its memory
+                inside_function(t)
+                t._node = node.pick(i)
             elif (t._node is not None and t._history is not None) or (id(out) in inputs and id(out) not in dirty):
                 t = alias(t)
-            results.append(t)
+            results[i] = t
         if node is not None:
-            self._save(outs, results, inputs - set(dirty), top)
-            if self._forward is not None:
-                self._notice(flat, self._forward)
-            mode = observe.gate.get()
-            if mode is not True:
-                mode.recorded(node, tuple(flat), tuple(results))
+            self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
-        self._forward = None
-        return (_same_structure(output, results) if isinstance(output, tuple) else results[0]), outs
+        self._computed = None
+        return (same_structure(output, results) if several else results[0]), outs
+
+    def _keep(self, node: CustomNode, flat: Sequence[Any], outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None) -> None:
+        """Keep what forward has saved, and tell of the node those who observe."""
+        if self.to_save:
+            self._save(outs, results, inputs, top)
+        if self._computed is not None:
+            self._notice(flat, self._computed)
+        mode = observe.gate.get()
+        if mode is not True:
+            mode.recorded(node, tuple(flat), tuple(results))
 
     def _at_level(self, x: Any, like: Tensor | None, whence: str = "forward") -> Tensor:
         """An array that the user's code made, as a Tensor of this level."""
         if like is None:
             return x if isinstance(x, Tensor) else wrap_new(x)
-        x = peeled(x, self._level)
-        if isinstance(x, Layer) and x._level > self._level:
-            raise GradientError(f"{type(self).__name__}: {whence} returned a value of a running transformation that it was not given. "
-                                "Pass the Tensor that it comes from as an argument of apply.")
-        return x if isinstance(x, Tensor) and x._level == self._level else wrap_at(like, x)
+        x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
+        return x if isinstance(x, Tensor) and x._elem.level == self._level else wrap_in(self._run, self._level, x)
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:
         """The Tensors that forward has modified, by their id."""
         marked = _arrays(self.dirty_tensors, "mark_dirty can only accept variables, but argument {i} is of type {kind}")
-        found = {id(x): x for x in marked if isinstance(x, Tensor)}
-        for key, t in found.items():
+        dirty = {id(x): x for x in marked if isinstance(x, Tensor)}
+        for key, t in dirty.items():
             if key not in inputs:
                 warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
                               "passed to ctx.mark_dirty().", UserWarning, stacklevel=program())
             if not any(t is out for out in outs):
                 raise GradientError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                     "modified inplace must all be outputs of the Function.")
-        return found
+        for t in dirty.values():
+            place = Location(t)
+            if is_part(t):
+                permit(t, place, recording_at(t), bool(self._next))
+            written(t, place)
+        return dirty
 
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
         if type(t._node) is AccumulateGrad:
             raise GradientError("a leaf Variable that requires grad has been used in an in-place operation.")
         node = own.pick(number)
-        if t._how is None:
+        if not is_part(t):
             move_retained(t._node, node)
             t._node = node
             return
@@ -257,7 +228,7 @@ class BackwardCFunction(FunctionCtx):
     # What was saved
 
     def _save(self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None) -> None:
-        made = {id(out): i for i, out in enumerate(outs) if is_array(out) and id(out) not in inputs}
+        made = {id(out): i for i, out in enumerate(outs) if isinstance(results[i], Tensor) and id(out) not in inputs}
         message = "save_for_backward can only save variables, but argument {i} is of type {kind}"
         slots: list[Slot | None] = []
         for x in _arrays(self.to_save, message, none=True):
@@ -268,7 +239,7 @@ class BackwardCFunction(FunctionCtx):
             t = results[number] if number is not None else x if isinstance(x, Tensor) and x._level < self._level else self._at_level(x, top)
             t._check()
             own = number is not None and t._history is not None
-            slots.append(Slot(t, number if own else t._history, self, number is None and id(x) not in inputs and was_computed(x, self._forward)))
+            slots.append(Slot(t, number if own else t._history, self, number is None and id(x) not in inputs and was_computed(x, self._computed)))
         self._slots = slots
 
     def _notice(self, flat: Sequence[Any], forward: Computed) -> None:
@@ -276,9 +247,9 @@ class BackwardCFunction(FunctionCtx):
         for name, value in self.__dict__.items():
             if name not in _PASSED_ON and isinstance(value, (Layer, *CONTAINERS)):
                 known = {id(x) for x in flat}
-                found = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
-                if found:
-                    self._attributes[name] = found
+                arrays = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
+                if arrays:
+                    self._attributes[name] = arrays
         if self._run is not None and (self._attributes or any(slot is not None and slot.computed for slot in self._slots or ())):
             self._movers = movers(flat, self._level)
 
@@ -289,7 +260,7 @@ class BackwardCFunction(FunctionCtx):
             return x
         x._check()
         own = isinstance(x, Tensor) and x._level == self._level
-        name = self._forward_cls.__name__
+        name = self._rule.__name__
         value = refusing(x._array if own else x, self._movers, name)
         if not records and not own:
             return value
@@ -319,12 +290,12 @@ class BackwardCFunction(FunctionCtx):
         """What save_for_backward kept, each with its history. Raises if it was modified in place since, or freed."""
         if self._slots is None:
             raise GradientError(self._gone)
-        found = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
-        if self._forward_cls.clear_saved_tensors_on_access and self._slots:
+        saved = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
+        if self._rule.clear_saved_tensors_on_access and self._slots:
             self._slots = None
             self._gone = ("saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either "
                           "access saved_tensors only once, or set clear_saved_tensors_on_access=False.")
-        return found
+        return saved
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
@@ -337,7 +308,15 @@ class BackwardCFunction(FunctionCtx):
         """What save_for_backward kept, for hooks of its own."""
         if self._slots is None:
             raise GradientError(FREED)
-        return tuple(SavedTensor(self, slot) for slot in self._slots)
+        return tuple(SavedTensor(partial(self._pack, slot)) for slot in self._slots)
+
+    def _pack(self, slot: Slot | None, hooks: Any) -> None:
+        """Keep what a pair of hooks makes of a saved array in its place."""
+        if slot is None:
+            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if self._slots is None:
+            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved"):])
+        slot.pack_by(hooks, self)
 
     # What the engine and users ask of a node
 
@@ -352,7 +331,9 @@ class BackwardCFunction(FunctionCtx):
     @property
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's own notes about this node."""
-        return self._node().metadata
+        node = self._node()
+        self._extra = extra(node)  # the node may be made anew
+        return node.metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces `grad_inputs`."""
@@ -375,26 +356,26 @@ class BackwardCFunction(FunctionCtx):
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward."""
-        cls = self._forward_cls
-        return cls._backward()(self, list(grads)) if cls.boxed_grads_call else cls._backward()(self, *grads)
+        rule = self._rule
+        return rule._backward()(self, list(grads)) if rule.boxed_grads_call else rule._backward()(self, *grads)
 
     def apply_jvp(self, *tangents: Any) -> Any:
         """Call the user's jvp."""
-        return self._forward_cls.jvp(self, *tangents)
+        return self._rule.jvp(self, *tangents)
 
     def _propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
         like = p.like
         given = [self._given(i, x, like) for i, x in enumerate(g)]
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
         mode = mode_in_backward(self._run, self._level)
-        innermost = grad_mode.joined(mode)
-        called = self._called if innermost is grad_mode._variable() else partial(Guest("backward", innermost).call, self._called)
+        joined = grad_mode.joined(mode)
+        called = self._called if joined is grad_mode._variable() else partial(Guest("backward", joined).call, self._called)
         if p.create or (self._run is None and not grad_mode.recording()):
-            found = called(given)
+            output = called(given)
         else:
             with grad_mode.switched_off(mode):
-                found = called(given)
-        results = found if isinstance(found, tuple) else (found,)
+                output = called(given)
+        results = output if isinstance(output, tuple) else (output,)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
             results = results[:expected]
@@ -420,8 +401,10 @@ class BackwardCFunction(FunctionCtx):
     def _given(self, i: int, x: Any, like: Tensor) -> Any:
         """The gradient of an output as backward gets it."""
         if x is None:
-            out = self._outs[i]
-            return wrap_at(like, out()) if out is not None and self.materialize_grads else None
+            if (out := self._outs[i]) is None or not self.materialize_grads:
+                return None
+            elem, shape, device = out
+            return wrap_at(like, elem.host.xp.zeros(shape, dtype=elem.dtype, device=device))
         return x if _stays(x, self._level) or (isinstance(x, Tensor) and x._level == self._level) else wrap_at(like, x)
 
     def _conformed(self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int) -> Any:
@@ -458,17 +441,29 @@ def _stays(x: Any, level: int) -> bool:
     return isinstance(x, Layer) and not isinstance(x, Tensor) and x._level > level
 
 
+def _like(t: Tensor) -> tuple[Element, tuple[int, ...], Any]:
+    elem, x = t._elem, t._array
+    return elem, tuple(x.shape), elem.host.device(elem.host.xp, innermost(x) if elem.layered else x)
+
+
 def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
     """The arguments of a method of ctx, if all of them are arrays."""
     for i, x in enumerate(given or ()):
         if not is_array(x) and not (none and x is None):
             raise (TypeError if none else GradientError)(message.format(i=i, kind=type(x).__name__))
-    found: Sequence[Any] = given or ()
-    return found
+    return given or ()
 
 
-def _zeros(elem: Element, shape: tuple[int, ...], device: Any) -> Any:
-    return elem.host.xp.zeros(shape, dtype=elem.dtype, device=device)
+def given_back(x: Any, most: int, whence: str, call: str = "Tensor that it comes from as an argument of apply") -> Any:
+    """An array that the user's code returned, as a value of a level that is `most` at the highest.
+
+    It may have met one that was made where another transformation runs, to which it is a constant. What depends on a level further out was
+    taken from outside by the code, so its derivative would be lost.
+    """
+    x = peeled(x, most)
+    if isinstance(x, Layer) and x._level > most:
+        raise GradientError(f"{whence} returned a value of a running transformation that it was not given. Pass the {call}.")
+    return x
 
 
 def mode_in_backward(run: Run | None, level: int) -> Switch:

@@ -16,19 +16,19 @@ from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from ..engine import saved
+from ..engine.computed import following
+from ..engine.dispatch import is_array
+from ..engine.element import Host
+from ..engine.graph import Node, describe, edge, modified, tick
+from ..engine.level import Layer, Run
+from ..engine.pullback import Pullback
+from ..engine.tensor import Tensor, alias, wrap, wrap_at, wrap_in
 from ..errors import GradientError
 from ..registry import Op
-from . import saved
-from .computed import TWICE, Computed
-from .dispatch import is_array
-from .element import Host
-from .graph import FREED, Node, describe, edge, modified, tick
-from .level import Layer, Run
-from .pullback import Pullback
-from .tensor import Tensor, alias, wrap_at, wrap_in
 
 if TYPE_CHECKING:
-    from .custom import BackwardCFunction
+    from .node import BackwardCFunction
 
 OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
 
@@ -56,7 +56,7 @@ class Slot:
         self.original: Callable[[], Tensor | None] = weakref.ref(t)
         self.run = t._elem.run
         self.level = t._level
-        take = saved.in_force(ctx._forward_cls.__name__, ctx._level, (t,))
+        take = saved.in_force(ctx._rule.__name__, ctx._level, (t,))
         if take is not None:
             self._pack(take, t)
 
@@ -70,38 +70,82 @@ class Slot:
         packed = isinstance(self.array, saved.Packed)
         if self.cell and self.cell[-1] > ctx._seq:
             raise modified(describe(self.elem.host, self.array, node), self.cell, ctx._seq)
-        found = self.original()
-        if found is not None and found._node is node and found._array is self.array:
-            return ctx._refusing(found) if self.computed else found
-        array = self.array.unpack() if packed else self.array
-        t = wrap_in(self.run, self.level, array)
-        if not packed:
-            t._cell = self.cell
-        t._node = node
+        t = self.original()
+        if t is None or t._node is not node or t._array is not self.array:
+            t = wrap_in(self.run, self.level, self.array.unpack() if packed else self.array)
+            if not packed:
+                t._cell = self.cell
+            t._node = node
         return ctx._refusing(t) if self.computed else t
 
-
-class SavedTensor:
-    """One array that a Function saved. `register_hooks(pack, unpack)` packs it at once and unpacks it whenever it is needed."""
-
-    def __init__(self, ctx: BackwardCFunction, slot: Slot | None) -> None:
-        self._ctx = ctx
-        self._slot = slot
-
-    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Keep what `pack_hook` makes of the array in its place; `unpack_hook` makes a Tensor of that again."""
-        slot = self._slot
-        if slot is None:
-            raise GradientError("Calling register_hooks on a saved tensor with value None is forbidden")
-        if self._ctx._slots is None:
-            raise GradientError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved"):])
-        if isinstance(slot.array, saved.Packed):
-            raise GradientError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
-                                "allowed at a time.")
-        slot._pack(partial(saved.pack_array, (pack_hook, unpack_hook)), alias(slot.unpack(self._ctx)))
+    def pack_by(self, hooks: saved.Hooks, ctx: BackwardCFunction) -> None:
+        """Let a pair of hooks pack the array."""
+        if isinstance(self.array, saved.Packed):
+            raise GradientError(saved.HOOKED)
+        self._pack(partial(saved.pack_array, hooks), alias(self.unpack(ctx)))
 
 
 # What was computed on the way
+
+
+TWICE = ("{}: a second derivative reached an array that forward computed and kept, and how that depends on the inputs is not known. Keep inputs "
+         "and outputs only, and compute the rest in backward; or use multigrad.func.custom_vjp, which differentiates what its fwd keeps. "
+         "gradgradcheck tests it. What is to be a constant can be detached in backward.")
+
+
+class Computed(Node):
+    """What stands for the history of the arrays that the forward of a Function computes of its inputs, as long as forward runs.
+
+    forward is not recorded, so this is how such an array is known when forward keeps it. For users it is a constant: `_history` of it is None.
+    A pass over what forward itself records of them (with enable_grad) ends there; one over what is recorded later raises.
+
+    owner   the name of the Function
+    moving  per argument of `apply` whether a derivative may be asked for; empty where those that are have a history
+    marked  what it has computed so far
+    known   once it has run, what of that is alive, by its id
+    over    when it had run, 0 before
+    """
+
+    __slots__ = ("known", "marked", "moving", "outer", "over", "owner")
+    hidden = True
+    saved = ()
+    cells = None
+
+    def __init__(self, owner: str, moving: Sequence[bool] = (), parents: tuple[Node, ...] = ()) -> None:
+        self.seq = tick()
+        self.owner = owner
+        self.moving = moving
+        self.next = parents
+        self.over = 0
+        self.marked: list[weakref.ref[Tensor]] = []
+        self.known: dict[int, weakref.ref[Tensor]] = {}
+        self.outer: Computed | None = following.get()
+
+    def name(self) -> str:
+        return "Computed"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return ()
+
+    def reached(self, roots: Sequence[tuple[Node, Any]]) -> None:
+        """A pass from these roots has arrived here. Below roots that are older than the end of forward there is no second derivative of it."""
+        if self.over and any(root.seq > self.over for root, _ in roots):
+            raise GradientError(TWICE.format(self.owner))
+
+    def release(self) -> None:
+        """Make constants of all that was marked. What a forward around this one has to know stays marked for that."""
+        outer = self.outer
+        known = self.known = {}
+        self.over = tick()
+        for at in self.marked:
+            t = at()
+            if t is not None and t._node is self:
+                t._node = outer
+                known[id(t)] = at
+                if outer is not None:
+                    outer.marked.append(at)
+        self.marked = []
 
 
 @cache
@@ -147,15 +191,15 @@ class Mover(NamedTuple):
 
 def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
     """The levels below this one that differentiate with respect to some of these arguments, innermost first."""
-    found: dict[int, Mover] = {}
+    by_level: dict[int, Mover] = {}
     for x in inputs:
         while isinstance(x, Layer):
             if x._level < below and x._moves():
-                at = found.setdefault(x._level, Mover(x._level, type(x), getattr(x, "_run", None), []))
+                at = by_level.setdefault(x._level, Mover(x._level, type(x), getattr(x, "_run", None), []))
                 if isinstance(x, Tensor):
                     at.nodes.append(x._node)  # type: ignore[arg-type]
             x = x._array
-    return [found[level] for level in sorted(found)]
+    return [by_level[level] for level in sorted(by_level)]
 
 
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
@@ -201,6 +245,27 @@ def was_computed(x: Any, forward: Computed | None) -> bool:
     return False
 
 
+def value_in(x: Any) -> Any:
+    """The value of a layer one layer further in, as the user's functions get it: an object of its own, so that it is known again."""
+    x._check()
+    value = x._array
+    return value._frozen() if isinstance(value, Layer) else wrap(value)
+
+
+def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
+    """The values of layers that are of a level, `own`, one layer further in: of several arguments that are one Tensor, each another object."""
+    inner: list[Any] = []
+    for x, mine in zip(values, own, strict=True):
+        if mine:
+            x = value_in(x)
+        if isinstance(x, Tensor) and any(x is y for y in inner):
+            twin = wrap_at(x, x._array)
+            twin._cell, twin._node = x._cell, x._node
+            x = twin
+        inner.append(x)
+    return inner
+
+
 CONTAINERS = (tuple, list, dict)
 """Where arrays among the attributes of a ctx are looked for."""
 
@@ -229,9 +294,9 @@ def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
         return value  # whose class may not be one to make anew
     if isinstance(value, tuple):
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    found = copy(value)
+    copied = copy(value)
     if isinstance(value, dict):
-        found.update(zip(value, parts, strict=True))
+        copied.update(zip(value, parts, strict=True))
     else:
-        found[:] = parts
-    return found
+        copied[:] = parts
+    return copied

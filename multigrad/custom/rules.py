@@ -1,0 +1,333 @@
+"""How functions with a rule of the user's own (custom_vjp, custom_jvp) are carried out: as an autograd.Function is.
+
+Once, on the innermost values, and with the user's rule asked at every level of differentiation. Two things are particular here.
+
+- Residuals that `fwd` computes are results of the operation, too, whose derivative is that of the text of `fwd`. So the text of `bwd` can be
+  differentiated in all that it uses, as often as one likes.
+- What a rule does not say is had by transposition: `bwd` is linear in the cotangents, so its vjp there takes tangents forward, and that of
+  the tangent map of a jvp takes cotangents back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .. import tree
+from ..engine import grad_mode
+from ..engine.dispatch import is_array, recording_at
+from ..engine.element import Element
+from ..engine.level import Layer, Run, innermost
+from ..engine.tensor import Tensor, element_of, wrap
+from ..errors import GradientError
+from ..layers.dual import Dual
+from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
+from .definition import Definition
+
+Function = Callable[..., Any]
+
+
+class RuleDefinition(Definition):
+    """One call of a function with a rule, as it is applied to the leaves of the arguments that the rule differentiates.
+
+    Its results are the leaves of the output, and the residuals that were computed.
+
+    rule        the function, a custom_vjp or custom_jvp
+    arguments   all of its arguments, None in the places of those that the rule differentiates
+    structure   that of the tuple of the latter
+    leaves      their leaves, None in the places of arrays
+    like        of each of their leaves that is an array, its shape and Element
+    top         the highest level among them
+    linked      whether one of them has a history or a tangent, at any level
+    wanted      whether a derivative may be asked for, that is, whether such a level records
+    modes       the grad modes that matter to the function, and what they were
+    output      the structure of the output
+    outs        its leaves: a function that makes zeros in the form of the array, or None where it is none
+    residual    the structure of the residuals
+    kept        their leaves: the place among the saved arrays, or (value,) of what is no array
+    computed    which leaves of them are results of the operation
+    """
+
+    output: tree.Structure
+    outs: list[Callable[[], Any] | None]
+    smooth: list[int]
+    residual: tree.Structure
+    kept: list[int | tuple[Any]]
+    computed: list[int]
+
+    def __init__(self, rule: Any, args: tuple[Any, ...]) -> None:
+        self.rule = rule
+        self.__name__ = rule._short_name
+        self._backward_cls = rule._backward_cls
+        fixed = rule.fixed(len(args))
+        self.arguments = [a if i in fixed else None for i, a in enumerate(args)]
+        self.places = [i for i in range(len(args)) if i not in fixed]
+        self.fixed = [args[i] for i in fixed]
+        given, self.structure = tree.flattened(tuple(args[i] for i in self.places))
+        layers = [layer for x in given for layer in _tower(x)]
+        self.linked = any(map(_linked, layers))
+        if not self.linked:
+            return
+        self.given = given
+        self.like = [(tuple(x.shape), element_of(x)) if is_array(x) else None for x in given]
+        self.leaves = [None if like is not None else x for x, like in zip(given, self.like, strict=True)]
+        self.top = max(layer._level for layer in layers)
+        self.wanted = any(map(_moves, layers))
+        runs = {layer._run for layer in layers if isinstance(layer, Tensor)}
+        modes = {run.grad_mode for run in runs if run is not None} | {grad_mode.BASE, grad_mode._variable()}
+        self.modes = [(mode, mode.get()) for mode in modes]
+        self.computed = []
+
+    def handed_over(self) -> list[Any]:
+        """The leaves of the arguments, which the call itself is not to hold."""
+        given, self.given = self.given, []
+        return given
+
+    def primals(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments that the rule differentiates, of their leaves as an operation gets them."""
+        arguments: tuple[Any, ...] = tree.built(self.structure, arrays)
+        return arguments
+
+    def args(self, leaves: Sequence[Any]) -> list[Any]:
+        """All arguments."""
+        args = list(self.arguments)
+        for i, x in zip(self.places, self.primals(leaves), strict=True):
+            args[i] = x
+        return args
+
+    def filled(self, arrays: Sequence[Any]) -> list[Any]:
+        """The leaves of the arguments, of those that are arrays."""
+        it = iter(arrays)
+        return [x if like is None else next(it) for x, like in zip(self.leaves, self.like, strict=True)]
+
+    def call(self, function: Function, leaves: Sequence[Any]) -> Any:
+        """Call the function on values without a history, so that one that comes out of it can only be captured."""
+        with grad_mode.switched(self.modes):
+            output = function(*self.args(leaves))
+            self.refuse_captured(output)
+        return output
+
+    def returned(self, output: Any) -> list[Any]:
+        """Take note of the output. Returns its leaves."""
+        outs, self.output = tree.flattened(output)
+        self.outs = [_zeros_like(x) if is_array(x) else None for x in outs]
+        self.smooth = [i for i, x in enumerate(outs) if is_array(x) and element_of(x).floating]
+        return outs
+
+    def refuse_captured(self, output: Any) -> None:
+        if any(_moves(layer) for x in tree.leaves(output) for layer in _tower(x)):
+            raise GradientError(f"{self.rule.name} depends on a Tensor that requires grad, or on one of a running transformation, that is not among "
+                                "the arguments which its rule differentiates, so its derivative would be lost. Make it such an argument, or "
+                                "detach() it.")
+
+    def zeros(self) -> list[Any]:
+        """Zeros for each leaf of the output, Tensors as all that a rule gets; None where that is no array."""
+        return [None if make is None else make() for make in self.outs]
+
+    def fitted(self, structure: tree.Structure, given: Any, what: str, shown: str) -> list[Any]:
+        try:
+            return tree.fitted(structure, given, partial=True)
+        except ValueError as error:
+            raise ValueError(f"{self.rule.name}: {what} must return {shown}: {error}") from None
+
+    def conformed(self, i: int, g: Any, shape: tuple[int, ...], elem: Element, what: str) -> Any:
+        """A derivative that a rule returned, of the dtype of what it belongs to. Raises if its shape is another one."""
+        if not is_array(g):
+            raise TypeError(f"{self.rule.name}: {what} {i} is of type {type(g).__name__}, expected an array of shape {shape} or None")
+        given = element_of(g)
+        if given.host is not elem.host:
+            raise TypeError(f"{self.rule.name}: {what} {i} is an array of {given.host.name!r}, expected one of {elem.host.name!r}")
+        if tuple(g.shape) != shape:
+            raise ValueError(f"{self.rule.name}: {what} {i} is of shape {tuple(g.shape)}, expected {shape}")
+        if given is elem:
+            return g
+        if given.complex and not elem.complex:
+            raise TypeError(f"{self.rule.name}: {what} {i} is of dtype {given.dtype}, expected the real dtype {elem.dtype}. Return its real part.")
+        return (elem.host.bound if isinstance(g, Layer) else elem.host.xp).astype(g, elem.dtype)
+
+
+class VjpDefinition(RuleDefinition):
+    """A call of a custom_vjp."""
+
+    def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
+        ctx.materialize_grads = False
+        inputs = _constants(leaves)
+        if not self.wanted:
+            return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
+        output, residuals = self._run_fwd(inputs)
+        outs = _own(self.returned(output), inputs, leaves)
+        parts, self.residual = tree.flattened(residuals)
+        parts = _own(parts, inputs, leaves)
+        known = {id(x) for x in (*leaves, *outs)}
+        self.computed = [i for i, x in enumerate(parts) if id(x) not in known and is_array(x) and element_of(x).floating]
+        saved = [x for x in leaves if is_array(x)] if self.computed else []
+        self.kept = []
+        for x in parts:
+            if is_array(x):
+                self.kept.append(len(saved))
+                saved.append(x)
+            else:
+                self.kept.append((x,))
+        ctx.to_save = ctx.saved_for_forward = saved
+        return (*outs, *(parts[i] for i in self.computed))
+
+    def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        saved = ctx.saved_tensors
+        n = len(self.outs)
+        results: list[Any] = [None] * len(self.leaves)
+        if any(g is not None for g in grads[:n]) or all(g is None for g in grads[n:]):
+            results = self._pulled(saved, [z if g is None else g for g, z in zip(grads, self.zeros(), strict=False)])
+        asked = [i for i, g in enumerate(grads[n:]) if g is not None]
+        wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
+        if asked and wanted:
+            args = self.filled(saved)
+            _, pullback = _vjp(self._residuals(args, wanted, asked), [args[i] for i in wanted])
+            for i, g in zip(wanted, _fresh(pullback([grads[n + k] for k in asked])), strict=True):
+                results[i] = g if results[i] is None else results[i] + g
+        return tuple(results)
+
+    def jvp(self, ctx: Any, *tangents: Any) -> tuple[Any, ...]:
+        saved = ctx.saved_tensors
+        moving = [i for i, t in enumerate(tangents) if t is not None]
+        zeros = self.zeros()
+        moved: list[Any] = [None] * len(zeros)
+        used: list[int] = []
+
+        def transposed(cotangents: list[Any]) -> list[Any]:
+            given = dict(zip(self.smooth, cotangents, strict=True))
+            pulled = self._pulled(saved, [given.get(i, z) for i, z in enumerate(zeros)])
+            used[:] = [i for i in moving if pulled[i] is not None]
+            return [pulled[i] for i in used]
+
+        if self.smooth:
+            _, pushforward = _vjp(transposed, [zeros[i] for i in self.smooth])
+            for i, t in zip(self.smooth, _fresh(pushforward([tangents[i] for i in used])), strict=True):
+                moved[i] = t
+        if not self.computed or ctx._level == self.top:  # nothing sees them
+            return (*moved, *(None for _ in self.computed))
+        args = self.filled(saved)
+        function = self._residuals(args, moving, range(len(self.computed)))
+        run = Run("jvp")
+        outs, pushed = jvp(lambda values: within(function(values), run), [args[i] for i in moving], [tangents[i] for i in moving], run)
+        return (*moved, *_fresh([zeros_like(x) if t is None else t for x, t in zip(reversed(outs), reversed(pushed), strict=True)]))
+
+    def _run_fwd(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
+        pair = self.call(self.rule.fwd, leaves)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"{self.rule.name}: fwd must return a tuple (output, residuals), but it returned {tree.shown(pair)}")
+        return pair
+
+    def _residuals(self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
+        """What fwd computes for bwd as a function of the leaves in some places."""
+        def function(values: list[Any]) -> list[Any]:
+            full = list(args)
+            for i, x in zip(places, values, strict=True):
+                full[i] = x
+            parts = list(tree.leaves(self.rule.fwd(*self.args(full))[1]))
+            return [parts[self.computed[k]] for k in which]
+
+        return function
+
+    def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """What bwd makes of these cotangents: a gradient for each leaf of the arguments, None for zero."""
+        rule = self.rule
+        residuals = tree.built(self.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in self.kept])
+        grads = rule.bwd(*self.fixed, residuals, tree.built(self.output, cotangents))
+        n = len(self.places)
+        if not isinstance(grads, (tuple, list)) or len(grads) != n:
+            raise ValueError(f"{rule.name}: bwd must return a tuple with the gradient of each of the {n} arguments that it differentiates, but it "
+                             f"returned {tree.shown(grads)}")
+        grads = self.fitted(self.structure, grads, "bwd", "gradients in the structure of the arguments, or None for zero")
+        return [None if g is None or like is None or not like[1].floating else self.conformed(i, g, *like, "the gradient that bwd returned for leaf")
+                for i, (g, like) in enumerate(zip(grads, self.like, strict=True))]
+
+
+class JvpDefinition(RuleDefinition):
+    """A call of a custom_jvp."""
+
+    def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
+        inputs = _constants(leaves)
+        ctx.to_save = ctx.saved_for_forward = [x for x in leaves if is_array(x)]
+        return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
+
+    def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        args = self.filled(ctx.saved_tensors)
+        wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
+        used: list[int] = []
+
+        def transposed(tangents: list[Any]) -> list[Any]:
+            given = dict(zip(wanted, tangents, strict=True))
+            moved = self._pushed(args, [given.get(i) for i in range(len(args))])
+            used[:] = [i for i in self.smooth if moved[i] is not None]
+            return [moved[i] for i in used]
+
+        _, pullback = _vjp(transposed, [zeros_like(args[i]) for i in wanted])
+        results = dict(zip(wanted, _fresh(pullback([grads[i] for i in used])), strict=True))
+        return tuple(results.get(i) for i in range(len(args)))
+
+    def jvp(self, ctx: Any, *tangents: Any) -> tuple[Any, ...]:
+        return tuple(self._pushed(self.filled(ctx.saved_tensors), tangents))
+
+    def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """What the rule makes of these tangents, None for zero: a tangent for each leaf of the output, None for zero."""
+        rule = self.rule
+        given = [zeros_like(x) if t is None and like is not None and like[1].floating else t
+                 for x, t, like in zip(args, tangents, self.like, strict=True)]
+        pair = rule.jvp(*self.fixed, self.primals(args), self.primals(given))
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned {tree.shown(pair)}")
+        self.fitted(self.output, pair[0], "the jvp", "an output in the structure of that of the function")
+        moved = self.fitted(self.output, pair[1], "the jvp", "tangents in the structure of the output, or None for zero")
+        checked: list[Any] = [None] * len(moved)
+        for i, z in enumerate(self.zeros()):
+            if i in self.smooth and moved[i] is not None:
+                checked[i] = self.conformed(i, moved[i], tuple(z.shape), element_of(z), "the tangent that the jvp returned for leaf")
+        return checked
+
+
+def _vjp(function: Listed, values: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+    run = Run("vjp")
+    return vjp(lambda inputs: within(function(inputs), run), values, run)
+
+
+def _fresh(last_first: list[Any]) -> list[Any]:
+    """Derivatives, in their order, that nothing else shares."""
+    return [derivative(last_first, None, False) for _ in range(len(last_first))]
+
+
+def _constants(leaves: Sequence[Any]) -> list[Any]:
+    return [x.detach() if isinstance(x, Layer) else x for x in leaves]  # type: ignore[attr-defined]
+
+
+def _zeros_like(x: Any) -> Callable[[], Any]:
+    """What makes zeros in the form of an array, without holding it."""
+    elem, shape = element_of(x), tuple(x.shape)
+    host = elem.host
+    device = host.device(host.xp, innermost(x))
+    return lambda: wrap(host.xp.zeros(shape, dtype=elem.dtype, device=device))
+
+
+def _tower(x: Any) -> Iterator[Layer]:
+    while isinstance(x, Layer):
+        yield x
+        x = x._array
+
+
+def _linked(layer: Layer) -> bool:
+    """Whether this very layer has a history or a tangent."""
+    return layer._node is not None if isinstance(layer, Tensor) else isinstance(layer, Dual) and layer._tangent is not None
+
+
+def _moves(layer: Layer) -> bool:
+    """Whether this very layer is being differentiated."""
+    return _linked(layer) and (not isinstance(layer, Tensor) or recording_at(layer))
+
+
+def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    """`values` with the arguments themselves in the place of the constants that the function was given; no Tensor twice."""
+    known = {id(a): b for a, b in zip(inputs, leaves, strict=True) if is_array(a)}
+    distinct: list[Any] = []
+    for x in values:
+        x = known.get(id(x), x)
+        distinct.append(x.detach() if isinstance(x, Layer) and any(x is y for y in distinct) else x)  # type: ignore[attr-defined]
+    return distinct

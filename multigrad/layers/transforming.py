@@ -1,0 +1,148 @@
+"""What the transformations of functions share: how values enter a level of their own and leave it, and the derivatives of functions of lists.
+
+A value enters as an input (`input_of`, for forward mode a Dual), and what the function returns is looked at once more when the level is over.
+`vjp` and `jvp` know lists of arrays only; `multigrad.func` has the same of nested structures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..engine.backward import Pass, run_pass
+from ..engine.dispatch import is_array
+from ..engine.element import SCALARS
+from ..engine.gradients import check_gradient
+from ..engine.level import Layer, Run, outside
+from ..engine.ownership import owned
+from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
+from .dual import Dual, check_tangent
+
+Listed = Callable[[list[Any]], Sequence[Any]]
+"""A function of a list of arrays that returns arrays."""
+
+
+def vjp(function: Listed, values: Sequence[Any], run: Run) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+    """Call `function` on inputs at the level of `run`, which is new.
+
+    Returns what it returned, and what takes cotangents of that back to gradients of `values`, the last one first; only an output that depends
+    on them is asked for its cotangent.
+    """
+    inputs = [input_of(x, run, run.name) for x in values]
+    outs = list(run.call(function, inputs))
+
+    def pullback(cotangents: Sequence[Any]) -> list[Any]:
+        seeds = [check_gradient(t, g, i) if depends_on(t, run) else None for i, (t, g) in enumerate(zip(outs, cotangents, strict=True))]
+        return gradients_of(outs, seeds, inputs, run, keep=True)
+
+    return outs, pullback
+
+
+def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: Run) -> tuple[list[Any], list[Any]]:
+    """Call `function` on Duals at the level of `run`, which is new; a tangent of None is zero.
+
+    Returns what it returned, one layer further in, and the tangents of that, None for zero.
+    """
+    level, name = run.own_level, run.name
+
+    def called() -> tuple[list[Any], list[Any]]:
+        duals = []
+        for x, t in zip(values, tangents, strict=True):
+            x = checked_input(x, name)
+            duals.append(Dual._make(x, None if t is None else check_tangent(x, t, level, name), run, level))
+        outs: list[Any] = []
+        moved: list[Any] = []
+        for x in function(duals):
+            if not is_array(x):
+                raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
+                                f"{type(x).__name__}")
+            own = isinstance(x, Dual) and x._elem.run is run
+            outs.append(x.array if own else x)
+            moved.append(x._tangent if own else None)
+            if isinstance(moved[-1], Layer):
+                moved[-1]._check()  # raises where it is not known
+        return outs, moved
+
+    return run.call(called)
+
+
+def within(outs: Sequence[Any], run: Run) -> list[Any]:
+    """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp` take it."""
+    for x in outs:
+        if isinstance(x, Layer):
+            x._check()
+    return [value_at(x, run) for x in outs]
+
+
+def checked_input(x: Any, name: str) -> Any:
+    """An argument to differentiate with respect to, if it can be one."""
+    if type(x) in SCALARS:
+        raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
+    if not is_array(x):
+        raise TypeError(f"{name}: cannot differentiate with respect to a {type(x).__qualname__}: it is neither an array nor a container that is "
+                        "known. multigrad.func.register_pytree makes a class one; a field of a dataclass that is no array can be marked by "
+                        "metadata={'static': True}.")
+    elem = element_of(x)
+    if not elem.floating:
+        raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients")
+    return x._frozen() if isinstance(x, Layer) else x
+
+
+def input_of(x: Any, run: Run, name: str) -> Tensor:
+    t = wrap_in(run, run.own_level, checked_input(x, name))
+    t.requires_grad_()
+    run.inputs.append(t._node)
+    return t
+
+
+def value_at(t: Any, run: Run) -> Any:
+    """The value of a Tensor that was created inside the transformation: what the transformation itself differentiates."""
+    if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
+        return t
+    t._check()
+    return t._array
+
+
+def depends_on(t: Any, run: Run) -> bool:
+    """Whether `t` depends on the inputs of this transformation."""
+    if not isinstance(t, Tensor) or t._run is not run:
+        return False
+    t._check()
+    return t._node is not None
+
+
+def left_of(t: Any, run: Run) -> Any:
+    """What is left of a value when the transformation is over."""
+    while isinstance(t, Layer) and getattr(t, "_run", None) is run:
+        t = t._array
+    return t
+
+
+def gradients_of(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
+    """The gradients of the inputs, the last one first."""
+    roots = [(t._node, left_of(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
+    targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
+    if roots:
+        run_pass(roots, Pass(inputs[0], keep, False, targets, every=run.leaves == len(targets)))
+    return [zeros_like(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in reversed(inputs)]
+
+
+def zeros_like(x: Any) -> Any:
+    """The derivative of what does not depend on `x`, or `x` on it."""
+    host = element_of(x).host
+    with outside():
+        return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
+
+
+def returned(x: Any, raw: bool) -> Any:
+    """Raw arrays for raw arrays, unless a captured Tensor requires grad; Tensors for Tensors."""
+    if raw:
+        return strip(x)
+    return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
+
+
+def derivative(values: list[Any], like: Any, raw: bool) -> Any:
+    """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
+    if raw:
+        values[-1] = strip(values[-1])
+    return returned(owned(values, like), raw)
