@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..backends.kernels import SOLE_OWNER
-from ..errors import GradientError
+from ..errors import GradientError, program
 from ..provided import provide, wanted
 from . import level, tensor
 from .accumulation import outer_leaf
@@ -155,7 +155,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
                       "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
                       "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
-                      "leak.", UserWarning, stacklevel=2)
+                      "leak.", UserWarning, stacklevel=program())
     given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
     roots, top = _roots(outputs, given, create_graph)
     for _, g in roots:

@@ -24,7 +24,7 @@ from ..engine.element import SCALARS, Host, common_host, is_array, mixed
 from ..engine.level import Guest, Layer, Run, outside
 from ..engine.rules import array_index, positions
 from ..engine.tensor import element_of, lifted, peeled, stopped, strip
-from ..errors import BatchingError, GradientError
+from ..errors import BatchingError, GradientError, program
 from ..observe import conversion
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
@@ -308,7 +308,7 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
     if op not in _slow:
         _slow.add(op)
         warnings.warn(f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples one by one, which is slow. "
-                      "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=2)
+                      "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=program())
 
     def example(x: Any, i: int) -> Any:
         if type(x) is tuple:
