@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Self, TypeVar
 
 # ----- Events -----
@@ -242,9 +242,11 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
-def put(observers: tuple[Observer, ...]) -> None:
-    """Have these be the observers of this context from now on."""
+def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
+    """Have these be the observers of this context from now on, and `at` the place in the program, if that is given."""
     gate.set(watched(gate.get(), observers))
+    if at is not None:
+        place.set(at)
 
 
 def enter(observer: Observer) -> None:
@@ -492,13 +494,3 @@ def conversion(method: F) -> F:
 
     alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
     return plain if alone else general  # type: ignore[return-value]
-
-
-def caller() -> FrameType | None:
-    """The frame that called into this module."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != __file__:
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    return frame
