@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..engine import grad_mode
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.element import is_array
+from ..engine.graph import conform_gradient
 from ..engine.level import Layer, Run, outside
-from ..engine.pullback import conform_gradient
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated

@@ -20,10 +20,10 @@ from ..engine.backward import Pass, current
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import itself, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, is_array, mixed
-from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, conform_gradient, edge, extra, tick
 from ..engine.layout import Location
 from ..engine.level import Guest, Layer, Run, Switch, innermost
-from ..engine.pullback import Pullback, conform_gradient
+from ..engine.pullback import Pullback
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written

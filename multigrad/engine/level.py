@@ -72,11 +72,6 @@ def innermost(x: Any) -> Any:
     return x
 
 
-def added(a: Any, b: Any) -> Any:
-    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
-
-
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
 
