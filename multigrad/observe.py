@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import wraps
@@ -130,7 +130,7 @@ class Watch:
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
-        self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT))
+        self.nodes = tuple({id(o): o for o in reversed(observers) if not o.events.isdisjoint(_KEPT)}.values())
         self.alone = None
         if len(self.nodes) == 1:
             one = self.nodes[0]
@@ -144,7 +144,7 @@ class Watch:
         told = self._of.get(kind)
         if told is None:
             all_ = kind in _KEPT or not self.within
-            told = self._of[kind] = _once(o for o in self.observers if kind in o.events and (all_ or not o.whole))
+            told = self._of[kind] = tuple({id(o): o for o in self.observers if kind in o.events and (all_ or not o.whole)}.values())
         return told
 
     @property
@@ -160,11 +160,6 @@ class Watch:
         """Tell of a node that was made, those further in first."""
         for observer in self.nodes:
             observer.recorded(node, operands, result)
-
-
-def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
-    """Each of these once, where one was entered several times. They may define equality as they like."""
-    return tuple({id(o): o for o in observers}.values())
 
 
 _KEPT = frozenset({NODE, SAVED})
@@ -242,9 +237,10 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
-def put(observers: tuple[Observer, ...]) -> None:
-    """Have these be the observers of this context from now on."""
+def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
+    """Have these be the observers of this context from now on. `at`: the place that it is in."""
     gate.set(watched(gate.get(), observers))
+    place.set(at or here())
 
 
 def enter(observer: Observer) -> None:

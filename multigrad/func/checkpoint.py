@@ -293,8 +293,7 @@ class _Second(saved.Keeper):
         self.start = tick()
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        observe.put(self.observers)
-        observe.place.set(self.place)
+        observe.put(self.observers, self.place)
         with suppress(_Enough):
             saved.under(self, self.call.function, *args, **kwargs)
         if self.refused is not None:
