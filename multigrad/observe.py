@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Self, TypeVar
 
 # ----- Events -----
@@ -130,7 +130,7 @@ class Watch:
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
-        self.nodes = tuple({id(o): o for o in reversed(observers) if not o.events.isdisjoint(_KEPT)}.values())
+        self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT))
         self.alone = None
         if len(self.nodes) == 1:
             one = self.nodes[0]
@@ -144,7 +144,7 @@ class Watch:
         told = self._of.get(kind)
         if told is None:
             all_ = kind in _KEPT or not self.within
-            told = self._of[kind] = tuple({id(o): o for o in self.observers if kind in o.events and (all_ or not o.whole)}.values())
+            told = self._of[kind] = _once(o for o in self.observers if kind in o.events and (all_ or not o.whole))
         return told
 
     @property
@@ -160,6 +160,11 @@ class Watch:
         """Tell of a node that was made, those further in first."""
         for observer in self.nodes:
             observer.recorded(node, operands, result)
+
+
+def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
+    """Each of these once, where one was entered several times. They may define equality as they like."""
+    return tuple({id(o): o for o in observers}.values())
 
 
 _KEPT = frozenset({NODE, SAVED})
@@ -238,9 +243,10 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
 
 
 def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
-    """Have these be the observers of this context from now on. `at`: the place that it is in."""
+    """Have these be the observers of this context from now on, and `at` the place in the program, if that is given."""
     gate.set(watched(gate.get(), observers))
-    place.set(at or here())
+    if at is not None:
+        place.set(at)
 
 
 def enter(observer: Observer) -> None:
@@ -488,13 +494,3 @@ def conversion(method: F) -> F:
 
     alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
     return plain if alone else general  # type: ignore[return-value]
-
-
-def caller() -> FrameType | None:
-    """The frame that called into this module."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != __file__:
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    return frame

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, ref
 
 from .. import observe, tree
 from ..engine import backward, grad_mode, level, saved
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.graph import QUIET, Node, modified, tick
 from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, wrap
