@@ -48,8 +48,8 @@ from .namespace import load
 from .observe import EVENTS, Call, Label, Observer
 from .registry import Op
 
-__all__ = ["API", "EVENTS", "KERNELS", "Call", "Label", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array", "jvp",
-           "level_of", "load_plugins", "raw_namespace", "samples", "vjp"]
+__all__ = ["API", "EVENTS", "KERNELS", "Call", "Label", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array",
+           "jvp", "level_of", "load_plugins", "raw_namespace", "samples", "vjp"]
 
 API = plugins.API
 """The version of what plugins and extensions are written against. It grows when something is added that an extension may need.
@@ -227,8 +227,8 @@ class Layer(Immutable):
             raise TypeError(f"the transformation {transform.name!r} has layers of class {transform._kind.__name__}: begin another one for "
                             f"{cls.__name__}")
         if isinstance(array, tuple):
-            raise TypeError(f"{cls.__name__}.wrap: expected one array, got {type(array).__name__}. Where op.outputs is not (), an operation has several "
-                            "outputs: wrap each of them")
+            raise TypeError(f"{cls.__name__}.wrap: expected one array, got {type(array).__name__}. Where op.outputs is not (), an operation has "
+                            "several outputs: wrap each of them")
         unknown = [name for name in parts if name not in cls._names]
         if unknown:
             raise TypeError(f"{cls.__name__}.wrap: __slots__ does not declare {', '.join(unknown)}")

@@ -41,7 +41,7 @@ class Call:
     kind    OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION
     op      of an OPERATION or a WRITE the declaration of the operation (`registry.Op`), else None
     name    of the event: `sin`, `add_`, `setitem`, the name of a Function's class, `SinBackward`, `backward`, `item`
-    order   of an OPERATION or a WRITE the names of its positional parameters; `args` may be fewer
+    order   of an OPERATION or a WRITE the names of its positional parameters, as many as `args` or more; of `array @ tensor` ("x2", "x1")
     args    the positional arguments, as the caller gave them; of a STEP the gradients that arrive, before it begins
     kwargs  the keyword arguments
     node    of a STEP the node
