@@ -36,11 +36,11 @@ from .engine import rules
 from .engine.dispatch import _candidates as candidates
 from .engine.dispatch import _named as named
 from .engine.dispatch import _same_structure as same_structure
-from .engine.dispatch import general, is_array, lifted, plain_scalars, run_raw, with_dtype
-from .engine.element import Host, common_host, host_named
+from .engine.dispatch import general, plain_scalars, run_raw, with_dtype
+from .engine.element import Host, common_host, host_named, is_array
 from .engine.level import Layer as ArrayObject
 from .engine.level import Run, innermost, outside
-from .engine.tensor import Tensor, element_of, peeled, stopped, strip
+from .engine.tensor import Tensor, element_of, lifted, peeled, stopped, strip
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Self, TypeVar
 
 # ----- Events -----
@@ -82,7 +83,7 @@ class Observer:
         """Before a call; what it returns is given to `end`."""
 
     def end(self, token: Any, call: Call) -> None:
-        """After a call, also where it raised."""
+        """After a call that it was told the beginning of, also where it raised."""
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`. A new leaf has no operands."""
@@ -135,7 +136,7 @@ class Watch:
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
-        self.nodes = tuple(dict.fromkeys(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT)))
+        self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT))
         self.alone = None
         if len(self.nodes) == 1:
             one = self.nodes[0]
@@ -149,7 +150,7 @@ class Watch:
         told = self._of.get(kind)
         if told is None:
             all_ = kind in _KEPT or not self.within
-            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and (all_ or not o.whole)))
+            told = self._of[kind] = _once(o for o in self.observers if kind in o.events and (all_ or not o.whole))
         return told
 
     @property
@@ -165,6 +166,11 @@ class Watch:
         """Tell of a node that was made, those further in first."""
         for observer in self.nodes:
             observer.recorded(node, operands, result)
+
+
+def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
+    """Each of these once, where one was entered several times. They may define equality as they like."""
+    return tuple({id(o): o for o in observers}.values())
 
 
 _KEPT = frozenset({NODE, SAVED})
@@ -242,9 +248,11 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
-def put(observers: tuple[Observer, ...]) -> None:
-    """Have these be the observers of this context from now on."""
+def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
+    """Have these be the observers of this context from now on, and `at` the place in the program, if that is given."""
     gate.set(watched(gate.get(), observers))
+    if at is not None:
+        place.set(at)
 
 
 def enter(observer: Observer) -> None:
@@ -335,8 +343,9 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
     label.end_thread = threading.get_ident()
     if restore:
         _reopen()
-    for observer in reversed(told):
-        observer.closed(label)
+    with ExitStack() as all_:
+        for observer in told:
+            all_.callback(observer.closed, label)
 
 
 def _reopen() -> None:
@@ -369,12 +378,13 @@ def _task() -> int:
 
 def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], undone: Any = NotImplemented) -> Any:
     """Run `function`, which is that call. `undone`: what it returns where it left the work to another."""
-    tokens = [(observer, observer.begin(call)) for observer in told if not observer.ended]
-    if not tokens:
-        return function()
-    if call.node is not None:
-        call.args = ()  # a leaf may keep an array that nothing else holds
+    tokens: list[tuple[Observer, Any]] = []
     try:
+        for observer in told:
+            if not observer.ended:
+                tokens.append((observer, observer.begin(call)))
+        if call.node is not None:
+            call.args = ()  # a leaf may keep an array that nothing else holds
         result = function()
         if result is not undone:
             call.result = result
@@ -384,7 +394,8 @@ def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], un
         raise
     finally:
         try:
-            _end(tokens, call)
+            if tokens:
+                _end(tokens, call)
         finally:
             call.result = None  # the traceback of an error leads here: a cycle, which would keep all that it knows
 
@@ -417,9 +428,16 @@ def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[...,
             return function(*args, **kwargs)
         mode = left
     inside = mode if op.kind == "composite" else mode.inside
+    return _around_parts(mode, inside, mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
+
+
+def _around_parts(mode: Mode, inside: Any, told: Sequence[Observer], call: Call, function: Callable[[], Any]) -> Any:
+    """`around`, with the gate in the state `inside` in the place of `mode` meanwhile. Where they are the same, what is entered in it stays."""
+    if inside is mode:
+        return around(told, call, function)
     try:
         gate.set(inside)
-        return around(mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
+        return around(told, call, function)
     finally:
         gate.set(mode)
 
@@ -485,21 +503,7 @@ def conversion(method: F) -> F:
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)
-        try:
-            gate.set(mode.inside)
-            return around(observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
-        finally:
-            gate.set(mode)
+        return _around_parts(mode, mode.inside, observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
 
     alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
     return plain if alone else general  # type: ignore[return-value]
-
-
-def caller() -> FrameType | None:
-    """The frame that called into this module."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != __file__:
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    return frame

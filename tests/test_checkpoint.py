@@ -214,7 +214,7 @@ class TestTensors:
         y = xp.sin(x)
         y.register_hook(hook)
         xp.sum(y).backward()
-        assert not [o for o in gc.get_objects() if type(o).__name__ == "Pass"]
+        assert not [o for o in gc.get_objects() if type(o).__name__ == "Pass" and type(o).__module__.startswith("multigrad.")]
         close(mg.autograd.grad(made[0], x)[0], np.exp(X))
 
     def test_hooks_on_tensors_inside(self, xp):

@@ -12,12 +12,13 @@ import warnings
 from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any
+from weakref import ref
 
 from .. import observe
 from ..engine.backward import STOP
 from ..engine.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
 from ..engine.level import innermost
-from ..errors import PACKAGE
+from ..errors import OWN, program
 from ..observe import NODE, STEP, Call, Observer
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -25,8 +26,8 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 PARENT = "parent_"
 
 _check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
-_running: ContextVar[Node | None] = ContextVar("multigrad.running_node", default=None)
-"""The node whose rule runs: under create_graph, it induces the nodes that are recorded."""
+_running: ContextVar[ref[Call] | None] = ContextVar("multigrad.running_step", default=None)
+"""The step whose rule runs: under create_graph, its node induces the nodes that are recorded. Known weakly: an interrupt may keep its end untold."""
 
 
 def is_anomaly_enabled() -> bool:
@@ -103,7 +104,7 @@ class Trace:
     def lines(self) -> list[tuple[str, int, str]]:
         """File, line and function of each frame, outermost first, without our own at their end."""
         frames = self.frames
-        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(_OWN)), len(frames))
+        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(OWN)), len(frames))
         return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(frames[inner:])]
 
     def tell(self, metadata: dict[str, Any]) -> None:
@@ -119,9 +120,6 @@ def _line(code: CodeType, at: int) -> int:
     return next((line for start, end, line in code.co_lines() if start <= at < end and line is not None), code.co_firstlineno)
 
 
-_OWN = (PACKAGE, "<multigrad", "<pullback")
-
-
 class _Anomaly(Observer):
     """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass return."""
 
@@ -130,14 +128,16 @@ class _Anomaly(Observer):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if type(node) is not AccumulateGrad:
-            notes(node)[TRACEBACK] = Trace(sys._getframe(1), _running.get())
+            running = _running.get()
+            step = None if running is None else running()
+            notes(node)[TRACEBACK] = Trace(sys._getframe(1), None if step is None else step.node)
 
-    def begin(self, call: Call) -> Node | None:
+    def begin(self, call: Call) -> ref[Call] | None:
         before = _running.get()
-        _running.set(call.node)
+        _running.set(ref(call))
         return before
 
-    def end(self, token: Node | None, call: Call) -> None:
+    def end(self, token: ref[Call] | None, call: Call) -> None:
         _running.set(token)
         if isinstance(call.result, Exception):
             error = call.result
@@ -181,17 +181,17 @@ def _tell(node: Node) -> None:
     metadata = node.metadata
     if TRACEBACK not in metadata:
         warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass "
-                      "for more information.", UserWarning, stacklevel=2)
+                      "for more information.", UserWarning, stacklevel=program())
         return
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(metadata[TRACEBACK])}",
-                  UserWarning, stacklevel=2)
+                  UserWarning, stacklevel=program())
     parent = metadata.get(PARENT)
     while parent is not None:
         metadata = parent.metadata
         if TRACEBACK not in metadata:
             warnings.warn("\n\nNo forward pass information available of the previous calculation that was induced by "
-                          f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=2)
+                          f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=program())
             return
         warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
-                      f"calculation:\n{''.join(metadata[TRACEBACK])}", UserWarning, stacklevel=2)
+                      f"calculation:\n{''.join(metadata[TRACEBACK])}", UserWarning, stacklevel=program())
         parent = metadata.get(PARENT)

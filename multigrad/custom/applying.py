@@ -17,7 +17,7 @@ from .. import observe
 from ..engine import grad_mode
 from ..engine.computed import follow, following, mark
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.level import Guest, Layer, running, settle, undo
 from ..engine.tensor import Tensor, wrap_at
 from ..errors import GradientError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..engine import grad_mode
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
+from ..engine.graph import conform_gradient
 from ..engine.level import Layer, Run, outside
-from ..engine.pullback import conform_gradient
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
@@ -316,7 +316,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
 
 def _peeled(x: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside of the transformation, or, as a constant, inside of one that runs in it."""
-    while isinstance(x, Tensor) and x._elem.run is not None and (x._run is run or (x._level > run.own_level and x._history is None)):
+    while isinstance(x, Tensor) and x._elem.run is not None and (x._elem.run is run or (x._elem.level > run.own_level and x._history is None)):
         x._check()
         x = x._array
     return x

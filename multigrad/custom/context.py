@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 
 PUBLIC = "multigrad.autograd.function"
 """Where users have the classes of this room from."""

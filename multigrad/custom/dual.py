@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..engine import grad_mode
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.level import Guest, Layer, outside
 from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError

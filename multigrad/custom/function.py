@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..engine import grad_mode
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.graph import Node
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError

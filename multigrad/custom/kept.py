@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..engine import saved
 from ..engine.computed import following
-from ..engine.dispatch import is_array
-from ..engine.element import Host
+from ..engine.element import Host, is_array
 from ..engine.graph import Node, describe, edge, modified, tick
 from ..engine.level import Layer, Run
 from ..engine.pullback import Pullback

@@ -18,12 +18,12 @@ from .. import observe
 from ..engine import grad_mode
 from ..engine.backward import Pass, current
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
-from ..engine.element import Element, Host, host_of, mixed
-from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from ..engine.dispatch import itself, recording_at, wrap_like
+from ..engine.element import Element, Host, host_of, is_array, mixed
+from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, conform_gradient, edge, extra, tick
 from ..engine.layout import Location
 from ..engine.level import Guest, Layer, Run, Switch, innermost
-from ..engine.pullback import Pullback, conform_gradient
+from ..engine.pullback import Pullback
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
@@ -77,7 +77,8 @@ class BackwardCFunction(FunctionCtx):
             self._run, self._level, records = None, 1, False
         else:
             elem = top._elem
-            self._run, self._level, self._host, records = elem.run, elem.level, elem.host, mode_at(top)
+            self._run, self._level, self._host, mode = elem.run, elem.level, elem.host, observe.gate.get()
+            records = mode is True or mode.at(elem.run, elem.level)
         needs, edges, nodes = [], [], []
         arguments: list[tuple[tuple[int, ...], Element] | None] = []
         for x in flat:
@@ -188,7 +189,8 @@ class BackwardCFunction(FunctionCtx):
         """An array that the user's code made, as a Tensor of this level."""
         if like is None:
             return x if isinstance(x, Tensor) else wrap_new(x)
-        x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
+        if isinstance(x, Layer):
+            x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
         return x if isinstance(x, Tensor) and x._elem.level == self._level else wrap_in(self._run, self._level, x)
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:

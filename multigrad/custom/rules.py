@@ -15,8 +15,8 @@ from typing import Any
 
 from .. import tree
 from ..engine import grad_mode
-from ..engine.dispatch import is_array, recording_at
-from ..engine.element import Element
+from ..engine.dispatch import recording_at
+from ..engine.element import Element, is_array
 from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of, wrap
 from ..errors import GradientError

@@ -14,14 +14,13 @@ from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
 from . import grad_mode
 from .accumulation import accumulate, astype, widened
-from .dispatch import lifted
 from .element import narrow_seen
-from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, watched
+from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, added, check_versions, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .layout import last_write
-from .level import Layer, Switch, added, come_back, go_outside, restored, running, settle, undo
+from .level import Layer, Switch, come_back, go_outside, restored, running, settle, undo
 from .reach import reach, survey
-from .tensor import Tensor, strip, wrap_at
+from .tensor import Tensor, lifted, strip, wrap_at
 
 
 class Pass:

@@ -15,8 +15,8 @@ from ..observe import OPERATION
 from ..provided import provide
 from ..registry import OPS, linear
 from .computed import mark
-from .dispatch import is_array, recording_at
-from .element import SCALARS, Host, host_named, host_of, named_dtype
+from .dispatch import recording_at
+from .element import SCALARS, Host, host_named, host_of, is_array, named_dtype
 from .fast import function_of
 from .level import Layer
 from .tensor import Data, Tensor, View, wrap, wrap_new

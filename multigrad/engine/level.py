@@ -72,11 +72,6 @@ def innermost(x: Any) -> Any:
     return x
 
 
-def added(a: Any, b: Any) -> Any:
-    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
-
-
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
 
@@ -144,11 +139,11 @@ class Run:
 
     __slots__ = ("deep", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "number", "outer", "randomness")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mode: Switch | None = None) -> None:
         self.name = name
         self.outer = _running.get()
         self.number = next(_numbers)
-        self.grad_mode = Switch()
+        self.grad_mode = Switch() if mode is None else mode
         self.inner = Switch()
         self.finished = False
         self.inputs: list[Any] = []
@@ -280,10 +275,6 @@ class Guest(Run):
     """
 
     __slots__ = ()
-
-    def __init__(self, name: str, mode: Switch) -> None:
-        super().__init__(name)
-        self.grad_mode = mode
 
     def records_in(self, mode: Mode, level: int) -> bool:
         return bool(self.grad_mode.within(mode))

@@ -18,7 +18,7 @@ from ..observe import conversion
 from ..provided import wanted
 from . import level
 from .computed import mark
-from .element import Element, host_of
+from .element import Element, host_of, is_array
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
 from .layout import WHOLE, Step, ViewSpec, refresh
 from .leaving import Leaving
@@ -165,7 +165,7 @@ class Tensor(Leaving):
         self._check()
         if not requires_grad:
             self.requires_grad = False
-        elif self._history is None:
+        elif self._node is None or self._history is None:
             if not self._elem.floating:
                 raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
@@ -463,6 +463,13 @@ def wrap(x: Any) -> Tensor:
     t._cell = []
     t._node = None
     return t
+
+
+def lifted(x: Any) -> Any:
+    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
+    if type(x) is tuple:
+        return tuple(map(lifted, x))
+    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def wrap_in(run: Run | None, level: int, x: Any) -> Tensor:

@@ -6,7 +6,7 @@ over raw arrays, under `jax.jit`, and inside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import tree
@@ -55,12 +55,12 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     run = Run(name)
     output = aux = None
 
-    def listed(duals: list[Any]) -> list[Any]:
+    def listed(duals: list[Any]) -> Iterable[Any]:
         nonlocal output, aux
         given = iter(duals)
         inputs = [tree.filled(a, given) if i in chosen else a for i, a in enumerate(args)]
         output, aux = _call(function, inputs, kwargs, has_aux, name, run)
-        return list(tree.leaves(output))
+        return tree.leaves(output)
 
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
     outs, moved = transforming.jvp(listed, values, tangents, run)

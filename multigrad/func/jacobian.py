@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError

@@ -6,14 +6,13 @@ other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
+from ..engine.element import SCALARS, is_array
 from ..engine.gradients import NOT_SCALAR, seed
 from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of
@@ -40,10 +39,10 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     run = Run("vjp")
     output = aux = None
 
-    def listed(inputs: list[Any]) -> list[Any]:
+    def listed(inputs: list[Any]) -> Iterable[Any]:
         nonlocal output, aux
         output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, "vjp", run)
-        return list(tree.leaves(output))
+        return tree.leaves(output)
 
     _, pulled = transforming.vjp(listed, list(tree.leaves(primals)), run)
 

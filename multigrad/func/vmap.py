@@ -7,10 +7,9 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
+from ..engine.element import SCALARS, is_array
+from ..engine.gradients import owned
 from ..engine.level import Layer, Run
-from ..engine.ownership import owned
 from ..engine.tensor import Tensor, element_of
 from ..layers.batched import Batched
 from ..layers.constants import Constants
@@ -109,7 +108,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
     run = Run("vmap")
     run.randomness = randomness
     level = run.own_level
-    given: list[Any] = [None if a is None else Batched._make(x, run, level) for x, a in zip(inner, axes, strict=True)]
+    given: list[Any] = [None if a is None else Batched._around(x, run, level) for x, a in zip(inner, axes, strict=True)]
     if kwargs or None in axes:
         constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
         given = [constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)]

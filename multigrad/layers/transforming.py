@@ -6,19 +6,17 @@ A value enters as an input (`input_of`, for forward mode a Dual), and what the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..engine.backward import Pass, run_pass
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
-from ..engine.gradients import check_gradient
+from ..engine.element import SCALARS, is_array
+from ..engine.gradients import check_gradient, owned
 from ..engine.level import Layer, Run, outside
-from ..engine.ownership import owned
 from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from .dual import Dual, check_tangent
 
-Listed = Callable[[list[Any]], Sequence[Any]]
+Listed = Callable[[list[Any]], Iterable[Any]]
 """A function of a list of arrays that returns arrays."""
 
 
@@ -66,12 +64,14 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
     return run.call(called)
 
 
-def within(outs: Sequence[Any], run: Run) -> list[Any]:
+def within(outs: Iterable[Any], run: Run) -> list[Any]:
     """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp` take it."""
+    values = []
     for x in outs:
         if isinstance(x, Layer):
             x._check()
-    return [value_at(x, run) for x in outs]
+        values.append(value_at(x, run))
+    return values
 
 
 def checked_input(x: Any, name: str) -> Any:
