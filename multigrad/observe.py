@@ -5,9 +5,7 @@ observes, else a Mode: what is switched off, and the observers. So observation i
 entered an observer pay for it: this thread and asyncio task, tasks that it begins, and threads that run in a copy of its context.
 
 An operation is one event, at the call, whatever the levels that it is carried out at. What rules and composite operations call on the way are
-events inside of it.
-
-`multigrad.extend` has the names that observers are written with, and docs/extending.md an example.
+events inside of it. `multigrad.extend` has the names that observers are written with, and docs/extending.md examples.
 """
 
 from __future__ import annotations
@@ -37,14 +35,12 @@ FORWARD, BACKWARD, USER = 0, 1, 7
 
 
 class Call:
-    """What runs: an operation, a write, a Function, a pass, a step of one, a conversion.
+    """What runs. Its `kind` is OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION.
 
-    kind    OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION
     op      of an OPERATION or a WRITE the declaration of the operation (`registry.Op`), else None
     name    of the event: `sin`, `add_`, `setitem`, the name of a Function's class, `SinBackward`, `backward`, `item`
     order   of an OPERATION or a WRITE the names of its positional parameters, as many as `args` or more; of `array @ tensor` ("x2", "x1")
-    args    the positional arguments, as the caller gave them; of a STEP the gradients that arrive, before it begins
-    kwargs  the keyword arguments
+    args    the positional arguments, as the caller gave them, and `kwargs` the others; of a STEP the gradients that arrive, before it begins
     node    of a STEP the node
     of      what the operation wrote to, where that is another object than the result
     result  at the end: what it returned, or the error that it raised; NotImplemented until then, and where the work was left to another operand
@@ -65,12 +61,11 @@ class Observer:
     events  the events that it asks for, a set of names in EVENTS
     whole   True: of what happens inside of an operation or a conversion it is told of nodes only. A composite operation is what it consists of
     ended   True: it is told of nothing any more, wherever it is still in force
-    timed   a function in the place of `begin` and `end`, for an observer that wants nothing but the times of operations. It is given the
-            declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left that to another operand, None
-            if it raised. It is used where no other observer is told of operations, so `begin` and `end` are needed as well
+    timed   for the times of operations alone: a function that is called in the place of `begin` and `end` where no other observer is told of
+            operations. It is given the declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left
+            that to another operand, None if it raised
 
-    An operation that a method of an observer calls is an event, too, and the observer is told of it. To look at values, use functions of the array
-    library on `multigrad.extend.innermost(x)`.
+    Operations that its own methods call are events, too. To look at values, use the array library on `multigrad.extend.innermost(x)`.
     """
 
     __slots__ = ()
@@ -256,23 +251,18 @@ def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
 
 
 def enter(observer: Observer) -> None:
-    """Have `observer` told in this context from now on, until `leave`. Raises TypeError or ValueError where `events` is no set of some of EVENTS."""
-    _check_events(type(observer).__name__, observer.events)
+    """Have `observer` told in this context from now on, until `leave`. Raises TypeError or ValueError where its `events` are wrong."""
+    name, events = type(observer).__name__, observer.events
+    if not isinstance(events, Set) or not events:
+        raise TypeError(f"{name}.events must be a set of names of events, such as frozenset({{'operation'}}), not {events!r}")
+    if not events <= EVENTS:
+        raise ValueError(f"{name}.events names {', '.join(sorted(map(str, events - EVENTS)))}; the events are {', '.join(sorted(EVENTS))}")
     before = gate.get()
     try:
         gate.set(watched(before, (*watching(before), observer)))
     except BaseException:  # an interrupt, after which `leave` is not called
         gate.set(before)
         raise
-
-
-def _check_events(name: str, events: Any) -> None:
-    if not isinstance(events, Set):
-        raise TypeError(f"{name}.events must be a set of names, such as frozenset({{'operation'}}), not {type(events).__name__}")
-    if not events:
-        raise ValueError(f"{name}.events is empty, so it would be told of nothing: name some of {', '.join(sorted(EVENTS))}")
-    if not events <= EVENTS:
-        raise ValueError(f"{name}.events names {', '.join(sorted(map(str, events - EVENTS)))}; the events are {', '.join(sorted(EVENTS))}")
 
 
 def leave(observer: Observer) -> None:
