@@ -58,7 +58,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
         Exp.apply(x)
 
-    forward and backward get Tensors. forward is not recorded; backward is recorded under `create_graph`. All is as in torch.autograd.Function, but for
+    forward and backward get Tensors. forward is not recorded; backward is recorded under `create_graph`. It is torch.autograd.Function, but for
     second derivatives.
 
     What forward computes of its inputs and keeps is not recorded either, so a second derivative that reaches it raises, where PyTorch's is wrong.
