@@ -18,7 +18,7 @@ from ..engine import grad_mode
 from ..engine.computed import follow, following, mark
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.element import is_array
-from ..engine.level import Guest, Layer, running, settle, undo
+from ..engine.level import BASE, Layer, as_guest, own_switch, settle, undo
 from ..engine.tensor import Tensor, wrap_at
 from ..errors import GradientError
 from ..observe import FUNCTION
@@ -114,11 +114,10 @@ class Application:
                 ctx.__dict__.update(state)
                 state = dict(ctx.__dict__)
         else:
-            if needs is own:
-                output = self._forward(ctx, values)
-            else:
+            if needs is not own:
                 ctx.needs_input_grad = needs  # forward may save by what is needed
-                output = self._forward(ctx, values)
+            output = as_guest("forward", BASE if ctx._run is None else ctx._run.grad_mode, self._forward, ctx, values)
+            if needs is not own:
                 ctx.needs_input_grad = own
             state = dict(ctx.__dict__) if self.inner else None
         result, returned = ctx._finish(output, values, top)
@@ -129,13 +128,7 @@ class Application:
 
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
         """Call forward, with recording off at the level of the ctx, which is where the user looks for it."""
-        run, rule, names = ctx._run, self.rule, self.names
-        innermost = grad_mode.BASE if run is None else run.grad_mode
-        if running() is not run:
-            innermost = grad_mode.joined(innermost)
-            if innermost is not grad_mode._variable():  # or enable_grad in forward would do nothing for the arrays that it gets
-                return Guest("forward", innermost).call(self._forward, ctx, values)
-        computed = ctx._computed
+        rule, names, computed = self.rule, self.names, ctx._computed
         off = None if computed is not None or following.get() is not None else False  # a forward around this one may have to know what is computed
         before = undo()
         try:
@@ -144,7 +137,7 @@ class Application:
                 if computed.moving:
                     computed.next = ctx._next
                     _mark_inputs(computed, values)
-            innermost.set(off)
+            own_switch().set(off)
             n = len(values) - len(names)
             given, named = values[:n], dict(zip(names, values[n:], strict=True)) if names else {}
             if rule.setup_context is no_setup:
@@ -164,7 +157,7 @@ class Application:
         before, computed = undo(), ctx._computed
         try:
             follow(computed)
-            with grad_mode.switched_off(ctx._run.grad_mode, grad_mode._variable()):
+            with grad_mode.switched_off(ctx._run.grad_mode, own_switch()):
                 self.rule.setup_context(ctx, tuple(values), output)
         finally:
             settle(before)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine import grad_mode
 from ..engine.element import is_array
-from ..engine.level import Guest, Layer, outside
+from ..engine.level import BASE, Guest, Layer, outside
 from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
@@ -50,7 +49,7 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", grad_mode.BASE).call(lambda: rule.jvp(ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))))
+        given = Guest("jvp", BASE).call(lambda: rule.jvp(ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))))
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(outs):
             raise GradientError(f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from ..engine import grad_mode
 from ..engine.element import is_array
 from ..engine.graph import Node
+from ..engine.level import own_switch
 from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from ..layers.immutable import Immutable
@@ -152,7 +153,7 @@ def once_differentiable(fn: F) -> F:
         while isinstance(node, BatchCtx):
             node = node._source
         own = node if isinstance(node, BackwardCFunction) else None
-        mode = grad_mode._variable() if own is None else mode_in_backward(own._run, own._level)
+        mode = own_switch() if own is None else mode_in_backward(own._run, own._level)
         records = mode.get()
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
