@@ -16,12 +16,11 @@ from ..engine.level import Layer, Run, outside, own_switch
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .context import FunctionCtx, no_setup, no_vmap
-from .definition import Applied, Definition, new_ctx_class
-from .kept import lowered, rebuilt, replaced, value_in
+from .definition import Applied, Definition, new_ctx_class, no_setup, no_vmap
+from .kept import FunctionCtx, lowered, rebuilt, replaced, value_in
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .function import Application
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from ..engine.level import Layer
 from ..engine.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
-from . import applying
 from .definition import new_ctx_class
+from .function import apply_function
 from .rules import JvpDefinition, RuleDefinition, VjpDefinition
 
 Function = Callable[..., Any]
@@ -68,7 +68,7 @@ class CustomFunction:
             output = self.fun(*given)
             call.refuse_captured(output)
             return output if tree.has_layer(given) else tree.replaced(strip, output)
-        outs = applying.apply_function(call, call.handed_over(), ())
+        outs = apply_function(call, call.handed_over(), ())
         return tree.built(call.output, outs)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

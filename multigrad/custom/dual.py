@@ -10,13 +10,12 @@ from ..engine.level import BASE, Guest, Layer, outside
 from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from .context import FunctionCtx, no_setup
-from .definition import Applied
-from .kept import computed_in, lowered, movers, refusing, replaced
+from .definition import Applied, no_setup
+from .kept import FunctionCtx, computed_in, lowered, movers, refusing, replaced
 from .node import given_back
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .function import Application
 
 
 class ForwardCtx(FunctionCtx):

@@ -28,8 +28,7 @@ from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
 from ..errors import GradientError, program
-from .context import PUBLIC, FunctionCtx
-from .kept import CONTAINERS, OP, TWICE, Computed, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .kept import CONTAINERS, OP, PUBLIC, TWICE, Computed, FunctionCtx, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
