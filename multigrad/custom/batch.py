@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..engine import grad_mode
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.element import is_array
 from ..engine.graph import conform_gradient
-from ..engine.level import Layer, Run, outside
+from ..engine.level import Layer, Run, outside, own_switch
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .context import FunctionCtx, no_setup, no_vmap
-from .definition import Applied, Definition, new_ctx_class
-from .kept import lowered, rebuilt, replaced, value_in
+from .definition import Applied, Definition, new_ctx_class, no_setup, no_vmap
+from .kept import FunctionCtx, lowered, rebuilt, replaced, value_in
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .function import Application
 
 T = TypeVar("T")
 
@@ -43,7 +41,11 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
         if not rule.generate_vmap_rule and run.randomness is not None:  # a batched backward pass asks nobody
             raise BatchingError(f"You tried to vmap over {rule.__name__}, but it does not have vmap support. Please override and implement the "
                                 "vmap staticmethod or set generate_vmap_rule=True.")
-        return _by_generated(application, values, run, top._array.shape[0])
+        own = [isinstance(x, Batched) and x._elem.run is run for x in values]
+        vmapped = Vmapped(application, own, run, top._array.shape[0])
+        output, _, _ = application.inside(lowered(values, own), rule=vmapped)
+        lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
+        return application.raised(output, lifted, vmapped.left(values, lifted) if application.inner else None)
     if rule.generate_vmap_rule:
         raise BatchingError(f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
                             "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity.")
@@ -159,14 +161,6 @@ _CTX = ("needs_input_grad", "to_save", "saved_for_forward", "dirty_tensors", "no
 """What is on a BatchCtx besides what the user's forward puts there."""
 
 
-def _by_generated(application: Application, values: Sequence[Any], run: Run, size: int) -> Applied:
-    own = [isinstance(x, Batched) and x._elem.run is run for x in values]
-    vmapped = Vmapped(application, own, run, size)
-    output, _, _ = application.inside(lowered(values, own), rule=vmapped)
-    lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
-    return application.raised(output, lifted, vmapped.left(values, lifted))
-
-
 class Vmapped(Definition):
     """What `generate_vmap_rule` makes of an operation for one application to batches: the same operation of all examples, one layer further in.
 
@@ -268,7 +262,7 @@ class Vmapped(Definition):
 
     def _on_examples(self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Run], T]) -> T:
         """Run a method of the user's on batches of a level of their own, with the ctx that it gets, in the grad mode of now."""
-        mode = grad_mode._variable().get()
+        mode = own_switch().get()
         run = Run("vmap")
 
         def called() -> T:

@@ -22,14 +22,13 @@ from ..engine.dispatch import itself, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, is_array, mixed
 from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, conform_gradient, edge, extra, tick
 from ..engine.layout import Location
-from ..engine.level import Guest, Layer, Run, Switch, innermost
+from ..engine.level import BASE, Layer, Run, Switch, as_guest, innermost
 from ..engine.pullback import Pullback
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
 from ..errors import GradientError, program
-from .context import PUBLIC, FunctionCtx
-from .kept import CONTAINERS, OP, TWICE, Computed, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .kept import CONTAINERS, OP, PUBLIC, TWICE, Computed, FunctionCtx, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
@@ -370,13 +369,11 @@ class BackwardCFunction(FunctionCtx):
         given = [self._given(i, x, like) for i, x in enumerate(g)]
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
         mode = mode_in_backward(self._run, self._level)
-        joined = grad_mode.joined(mode)
-        called = self._called if joined is grad_mode._variable() else partial(Guest("backward", joined).call, self._called)
         if p.create or (self._run is None and not grad_mode.recording()):
-            output = called(given)
+            output = as_guest("backward", mode, self._called, given)
         else:
             with grad_mode.switched_off(mode):
-                output = called(given)
+                output = as_guest("backward", mode, self._called, given)
         results = output if isinstance(output, tuple) else (output,)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
@@ -471,5 +468,5 @@ def given_back(x: Any, most: int, whence: str, call: str = "Tensor that it comes
 def mode_in_backward(run: Run | None, level: int) -> Switch:
     """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
     if run is None:
-        return grad_mode.BASE
+        return BASE
     return run.grad_mode if level == run.own_level else run.inner

@@ -12,13 +12,12 @@ from .. import observe
 from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
-from . import grad_mode
 from .accumulation import accumulate, astype, widened
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, added, check_versions, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .layout import last_write
-from .level import Layer, Switch, come_back, go_outside, restored, running, settle, undo
+from .level import BASE, Layer, Switch, come_back, go_outside, restored, running, settle, undo
 from .reach import reach, survey
 from .tensor import Tensor, lifted, strip, wrap_at
 
@@ -424,7 +423,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     if run is not None or running() is not None:
         before = undo()
         try:
-            _run_in_mode(grad_mode.BASE if run is None else run.inner, roots, p)
+            _run_in_mode(BASE if run is None else run.inner, roots, p)
         finally:
             settle(before)
         return
@@ -432,7 +431,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     try:  # the same at the base level, where these two are all that is set, in a third of the time
         try:
             if mode is not True or p.create:
-                _run_in_mode(grad_mode.BASE, roots, p)
+                _run_in_mode(BASE, roots, p)
             else:
                 gate.set(OFF)
                 _run_here(roots, p)

@@ -14,14 +14,14 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
-from ..engine import grad_mode, gradients, ways
+from ..engine import gradients, ways
 from ..engine.backward import Pass
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import carried_out, plain_scalars, resolve_composite, run_raw
 from ..engine.element import SCALARS, Host, common_host, is_array, mixed
-from ..engine.level import Guest, Layer, Run, outside
+from ..engine.level import Guest, Layer, Run, outside, own_switch
 from ..engine.rules import array_index, positions
 from ..engine.tensor import element_of, lifted, peeled, stopped, strip
 from ..errors import BatchingError, GradientError, program
@@ -161,7 +161,7 @@ def batch(x: Any, run: Run) -> Batched:
 
 def examples(x: Any, run: Run, size: int) -> Any:
     """All examples of `x`, one layer further in. What is none of the batch of `run` is the same for all."""
-    if isinstance(x, Batched) and x._run is run:
+    if isinstance(x, Batched) and x._elem.run is run:
         x._check()
         return x._array
     return repeated(x, size)
@@ -332,7 +332,7 @@ def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any])
     to it, too, so that gradients can be written into them. The grad mode is that of an ordinary pass.
     """
     size: int = next(g.shape[0] for g in given if g is not None)
-    run = Guest("grad", grad_mode._variable())
+    run = Guest("grad", own_switch())
 
     def called() -> Pass:
         p = differentiate([None if g is None else batch(g, run) for g in given])

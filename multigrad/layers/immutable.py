@@ -95,7 +95,7 @@ class Immutable(Leaving):
     # Whether it may be used, and is up to date
 
     def _check(self) -> None:
-        if self._run.finished:
+        if self._elem.run.finished:  # type: ignore[union-attr]
             self._outlived()
         elif self._view is not None and len(self._cell) != self._seen:
             refresh(self)

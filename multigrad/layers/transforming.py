@@ -134,15 +134,14 @@ def zeros_like(x: Any) -> Any:
         return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
 
 
-def returned(x: Any, raw: bool) -> Any:
-    """Raw arrays for raw arrays, unless a captured Tensor requires grad; Tensors for Tensors."""
-    if raw:
-        return strip(x)
+def as_tensor(x: Any) -> Any:
+    """A result of a function of Tensors. That of one of raw arrays is `strip` of it: raw, unless a captured Tensor requires grad."""
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
     """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
-    if raw:
-        values[-1] = strip(values[-1])
-    return returned(owned(values, like), raw)
+    if not raw:
+        return as_tensor(owned(values, like))
+    values[-1] = strip(values[-1])
+    return strip(owned(values, like))
