@@ -128,6 +128,15 @@ class TestEvents:
             t.numpy()
         assert log.begun == ["numpy"]
 
+    def test_what_transformations_do_is_none(self, x):
+        ones = np.ones(2)
+        with Log(CONVERSION) as log:
+            func.jvp(mg.sin, (ones,), (ones,))
+            func.hessian(lambda a: mg.sum(a * a))(ones)
+            func.linearize(mg.sin, ones)[1](ones)
+            func.vmap(func.grad(lambda a: a * a))(ones)
+        assert log.told == []
+
     def test_a_leaf_is_a_node_without_operands(self, backend):
         seen = []
 
