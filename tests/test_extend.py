@@ -247,6 +247,20 @@ class TestLogged:
 
 
 class TestBesideTheRest:
+    @pytest.mark.parametrize("along", [lambda f: moving(f, X, W), lambda f: taped(f, X)], ids=["moving", "taped"])
+    def test_a_rule_of_the_user_is_not_passed_over(self, along):
+        """A layer with a derivative takes that of the rule or none: it raised for a Function, and differentiated the text of the others."""
+        def fun(x):
+            return mg.sum(x * x)
+
+        first, second = func.custom_vjp(fun), func.custom_jvp(fun)
+        first.defvjp(lambda x: (fun(x), x), lambda x, g: (100 * g * mg.ones_like(x),))
+        second.defjvp(lambda primals, tangents: (fun(*primals), 100 * mg.sum(tangents[0])))
+        for function in (first, second):
+            with pytest.raises(NotImplementedError, match="define the static method _apply_custom"):
+                along(function)
+            assert logged(function, X) == fun(mg.asarray(X)).array  # without a derivative, what it computes is seen
+
     def test_under_a_compiler(self):
         jax = pytest.importorskip("jax")
         found = jax.jit(lambda x: logged(func.grad(program), x, jax.numpy.asarray(W)))(jax.numpy.asarray(X))

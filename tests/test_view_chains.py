@@ -91,6 +91,11 @@ def mixed(v: Any, i: int) -> Any:
     return steps[i % 5](v)
 
 
+def same_shape(v: Any, i: int) -> Any:
+    """Which NumPy marks as read-only."""
+    return mg.broadcast_to(v, tuple(v.shape))
+
+
 def written_chain(x: Any, n: int, step: Callable[[Any, int], Any]) -> Any:
     """x with its elements multiplied by 1.001 for each of the first n views that hold it, each made of the one before."""
     xp = x.__array_namespace__()
@@ -111,7 +116,7 @@ TRANSFORMED: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("step", [turned, reshaped, extended, flipped, mixed])
+@pytest.mark.parametrize("step", [turned, reshaped, extended, flipped, mixed, same_shape])
 @pytest.mark.parametrize("way", TRANSFORMED)
 def test_whatever_the_views_are_made_by(way: str, step: Callable[[Any, int], Any]) -> None:
     run = TRANSFORMED[way]
@@ -132,6 +137,40 @@ def test_the_gradient_of_any_chain(xp: Any, step: Callable[[Any, int], Any]) -> 
         v *= 1.001
     check(x.grad, expected)
     check(func.jvp(lambda x: written_chain(x, n, step), (xp.asarray(M).array,), (xp.asarray(M).array,))[1], expected.sum())
+
+
+@pytest.mark.parametrize("step", [lambda v: v[:], lambda v: v.T], ids=["getitem", "T"])
+@pytest.mark.parametrize("way", TRANSFORMED)
+def test_views_of_what_shows_elements_several_times(way: str, step: Callable[[Any], Any]) -> None:
+    """Each looked at after a write further up."""
+    def program(x: Any, n: int) -> Any:
+        y = x * 1.0
+        v = mg.broadcast_to(y, (3, *y.shape))[:, 0, :]
+        total = 0.0
+        for _ in range(n):
+            v = step(v)
+            y *= 1.001
+            total = total + v[0, 0]
+        return total
+
+    run = TRANSFORMED[way]
+    run(lambda x: program(x, 20))
+    few, many = (lines(lambda n=n: run(lambda x: program(x, n))) for n in (30, 120))  # type: ignore[misc]
+    assert 0 < many < 5 * few  # it was 14 to 40 times
+
+
+@pytest.mark.parametrize("root", [mg.real, lambda y: y.detach(), lambda y: mg.unstack(y)[1]], ids=["real", "detach", "unstack"])
+def test_what_cannot_be_shortened_costs_a_step_per_view(root: Callable[[Any], Any]) -> None:
+    """Reshapes of what is no known memory."""
+    def program(n: int) -> None:
+        v = root(mg.asarray(M * 1j))
+        for i in range(n):
+            v = reshaped(v, i)
+            v *= 1.001
+
+    program(20)
+    few, many = (lines(lambda n=n: program(n)) for n in (30, 120))  # type: ignore[misc]
+    assert 0 < many < 18 * few  # it was 50 times
 
 
 @pytest.mark.parametrize("way", WAYS)

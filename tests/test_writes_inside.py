@@ -224,3 +224,16 @@ class TestInTheFormOfAnOuterValue:
         y = xp.asarray(raw(xp, X))
         with pytest.raises(RuntimeError, match=r"cannot be written into an array from outside of it, .* made inside, as by zeros\(\)"):
             func.grad(h)(raw(xp, X))
+
+    def test_it_is_refused_by_the_same_words_where_both_differentiate(self, xp):
+        """It was said that numpy() cannot be called: what the operation keeps was copied before."""
+        def outer(y):
+            def h(a):
+                z = y * 2.0
+                z *= xp.sum(a)
+                return xp.sum(z)
+
+            return xp.sum(func.grad(h)(raw(xp, X)))
+
+        with pytest.raises(RuntimeError, match="cannot be written into an array from outside of it"):
+            func.grad(outer)(raw(xp, X))

@@ -20,7 +20,6 @@ from ..engine.element import Element, is_array
 from ..engine.level import BASE, Layer, Run, innermost, own_switch
 from ..engine.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
-from ..layers.dual import Dual
 from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
 from .definition import Definition
 
@@ -315,7 +314,7 @@ def _tower(x: Any) -> Iterator[Layer]:
 
 def _linked(layer: Layer) -> bool:
     """Whether this very layer has a history or a tangent."""
-    return layer._node is not None if isinstance(layer, Tensor) else isinstance(layer, Dual) and layer._tangent is not None
+    return layer._node is not None if isinstance(layer, Tensor) else layer._moves()
 
 
 def _moves(layer: Layer) -> bool:

@@ -131,9 +131,9 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
     """Let `result` take the place of the value of `t`."""
     if getattr(result, "_elem", None) is not t._elem:
         result = peeled(result, t._level)
+    value = fitted(t, result, name)
     if recording and isinstance(result, Tensor):
         _keep_old_value(t, result)
-    value = fitted(t, result, name)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
         written(t, place)

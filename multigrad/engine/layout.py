@@ -57,10 +57,12 @@ def lineage(t: Any) -> list[Any]:
     """An array object and those that it is a view of, one of the other, up to the one that the memory belongs to: a few, however many there were."""
     line = climb(t)
     i = 0
+    clear = _clear(line) if len(line) > DEPTH + 1 else 0
     while len(line) > DEPTH + 1 + i:
-        if _shorten(line, i):
+        stuck = _shorten(line, i, i + 1 >= len(line) - clear)
+        if not stuck:
             line[i:] = climb(line[i])
-        i += 1
+        i += stuck or 1
     return line
 
 
@@ -121,7 +123,7 @@ class Location:
                 steps += reversed(arguments[0])
             else:
                 steps.append((op.name, arguments, None if op.outputs == () else output))
-                self.wide = self.wide or (op.name != "getitem" and prod(x.shape) > prod(base.shape))
+                self.wide = self.wide or _enlarges(x)
         self.part = tuple(reversed(steps))
         if self.owner is None:
             self.owner, self.own = root, self.part
@@ -147,32 +149,59 @@ class Location:
         return array is root._array or (not isinstance(root._array, Layer) and bool(host.shared(host.xp, array, root._array)))
 
 
-def _shorten(line: list[Any], i: int) -> bool:
+def _clear(line: list[Any]) -> int:
+    """How many at the end of a lineage are views of known memory, by steps that can become one, and that memory: reshaping them made no copies."""
+    root = line[-1]
+    if not _is_by_rows(root):
+        return 0
+    n = 1
+    while n < len(line) - 1 and _merges(line[-n - 1], line[-2]):
+        n += 1
+    return n
+
+
+def _shorten(line: list[Any], i: int, clear: bool) -> int:
     """Give the view at the place `i` of a long lineage a base that shows the same, and is a view of what stands as far up as possible.
 
     So what a write costs does not grow with the length of a chain of written views. A leaf, and what has hooks, keeps its place in the
     history. The view gets its base by one assignment, since other threads may look at it.
+
+    clear  whether there are only views of known memory from there on
+
+    Returns 0, or how many views are passed by where it cannot.
     """
     first = line[i + 1]
     steps: list[Any] = []
-    reshaped = None
     for x in line[i + 1 : -1]:
-        _, op, arguments, output, recorded = x._view
-        if op is None or output is not None or recorded is not first._view[4] or not _moves(op) or type(x._node) not in (type(None), Node):
+        _, op, arguments, _, _ = x._view
+        if not _merges(x, first) or (not clear and _reshapes(op, arguments)):  # where memory is not known, a copy may be what one step gives
             break
-        if op.name in ("reshape", "read_slices") and reshaped is None:
-            reshaped = len(steps)
         steps.append((op.name, arguments, None))
-    if reshaped is not None and not (i + len(steps) == len(line) - 2 and _is_by_rows(line[-1])):
-        del steps[reshaped:]  # where memory is not known, these may be copies
     if len(steps) < 2:
-        return False
+        return 1
     base = line[i + len(steps) + 1]
     step = compact(tuple(base.shape), tuple(reversed(steps)), first._view[4])
     if step is None:
-        return False
+        return len(steps)
     line[i]._view = (first._again(base, step), *line[i]._view[1:])
-    return True
+    return 0
+
+
+def _merges(x: Any, other: Any) -> bool:
+    """Whether how a view was made of its base can become part of one step, with that of `other`. One of broadcast_to shows elements twice."""
+    _, op, _, output, recorded = x._view
+    return (op is not None and output is None and recorded is other._view[4] and _moves(op) and type(x._node) in (type(None), Node)
+            and not _enlarges(x))
+
+
+def _enlarges(x: Any) -> bool:
+    """Whether a view is larger than its base, as one of broadcast_to."""
+    base, op = x._view[:2]
+    return bool(op.name != "getitem" and prod(x.shape) > prod(base.shape))
+
+
+def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
+    return op.name == "reshape" or (op.name == "read_slices" and any(name == "reshape" for name, _, _ in arguments[0]))
 
 
 def _moves(op: Op) -> bool:
@@ -217,7 +246,7 @@ def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step |
 def _same(x: Any, y: Any) -> bool:
     """Whether two arrays show the same elements of one memory."""
     a, b = x.__array_interface__, y.__array_interface__
-    return bool(a["data"] == b["data"] and x.shape == y.shape
+    return bool(a["data"][0] == b["data"][0] and x.shape == y.shape
                 and all(s == t for n, s, t in zip(x.shape, x.strides, y.strides, strict=True) if n > 1))
 
 
