@@ -1,18 +1,18 @@
-"""Observation: who is told of operations, nodes, saved arrays, passes, conversions, writes and labels. It imports nothing of the engine.
+"""Observation: observers are told of operations, nodes, saved arrays, passes, conversions, writes and labels. It imports nothing of the engine.
 
 There is one gate, a ContextVar, which every operation reads to know whether it is recorded. It holds True where every level records and nothing
 observes, else a Mode: what is switched off, and the observers. So observation is free when it is off, and when it is on, only the contexts that
 entered an observer pay for it: this thread and asyncio task, tasks that it begins, and threads that run in a copy of its context.
 
-An operation is told of where it is called, once, whatever the levels that it is carried out at. What rules and composite operations call on the way
-is told of inside of it.
+An operation is one event, at the call, whatever the levels that it is carried out at. What rules and composite operations call on the way are
+events inside of it. `multigrad.extend` has the names that observers are written with, and docs/extending.md examples.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import wraps
@@ -35,15 +35,15 @@ FORWARD, BACKWARD, USER = 0, 1, 7
 
 
 class Call:
-    """Something that runs.
+    """What runs. Its `kind` is OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION.
 
-    kind    OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION
-    op      the declaration of the operation, None for the user's own Function
-    name    of the event
-    order   the names of the positional arguments
-    node    of a STEP the node, of which `args` are the gradients that arrive
+    op      of an OPERATION or a WRITE the declaration of the operation (`registry.Op`), else None
+    name    of the event: `sin`, `add_`, `setitem`, the name of a Function's class, `SinBackward`, `backward`, `item`
+    order   of an OPERATION or a WRITE the names of its positional parameters, as many as `args` or more; of `array @ tensor` ("x2", "x1")
+    args    the positional arguments, as the caller gave them, and `kwargs` the others; of a STEP the gradients that arrive, before it begins
+    node    of a STEP the node
     of      what the operation wrote to, where that is another object than the result
-    result  what it returned; NotImplemented as long as it has not, or where it was left to another operand; the error that it raised
+    result  at the end: what it returned, or the error that it raised; NotImplemented until then, and where the work was left to another operand
     """
 
     __slots__ = ("__weakref__", "args", "kind", "kwargs", "name", "node", "of", "op", "order", "result")
@@ -56,19 +56,20 @@ class Call:
 
 
 class Observer:
-    """What is told of the events that it asks for, in the contexts that it was entered in.
+    """Base of observers, which are told of the events that they ask for, in the contexts that they were entered in.
 
-    events  of which kinds, some of EVENTS; others are refused when it is entered
-    timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
-            declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left that to another operand, None
-            if it raised
-    ended   whether it wants to be told of nothing any more, wherever it is still in force
-    whole   whether operations and conversions are whole to it: of what happens inside of one it is told of nodes only. A composite operation is
-            what it consists of
+    events  the events that it asks for, a set of names in EVENTS
+    whole   True: of what happens inside of an operation or a conversion it is told of nodes only. A composite operation is what it consists of
+    ended   True: it is told of nothing any more, wherever it is still in force
+    timed   for the times of operations alone: a function that is called in the place of `begin` and `end` where no other observer is told of
+            operations. It is given the declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left
+            that to another operand, None if it raised
+
+    Operations that its own methods call are events, too. To look at values, use the array library on `multigrad.extend.innermost(x)`.
     """
 
     __slots__ = ()
-    events: frozenset[str] = frozenset()
+    events: Set[str] = frozenset()
     whole: bool = False
     timed: Callable[[Any, int, int, Any], None] | None = None
     ended: bool = False
@@ -250,10 +251,12 @@ def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
 
 
 def enter(observer: Observer) -> None:
-    """Have `observer` told in this context from now on, until `leave`. Raises ValueError where it asks for events that there are not."""
-    if not observer.events <= EVENTS:
-        raise ValueError(f"{type(observer).__name__}.events names {', '.join(sorted(observer.events - EVENTS))}; the events are "
-                         f"{', '.join(sorted(EVENTS))}")
+    """Have `observer` told in this context from now on, until `leave`. Raises TypeError or ValueError where its `events` are wrong."""
+    name, events = type(observer).__name__, observer.events
+    if not isinstance(events, Set) or not events:
+        raise TypeError(f"{name}.events must be a set of names of events, such as frozenset({{'operation'}}), not {events!r}")
+    if not events <= EVENTS:
+        raise ValueError(f"{name}.events names {', '.join(sorted(map(str, events - EVENTS)))}; the events are {', '.join(sorted(EVENTS))}")
     before = gate.get()
     try:
         gate.set(watched(before, (*watching(before), observer)))

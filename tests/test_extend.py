@@ -529,7 +529,7 @@ class TestRefusals:
         with pytest.raises(LeakError, match="Logged.wrap: the transformation 'by hand' has finished; begin another one"):
             Logged.wrap(X, transform)
 
-    @pytest.mark.parametrize("value", ["unwrapped", "none of mine"])
+    @pytest.mark.parametrize("value", ["unwrapped", "none of mine", "nothing"])
     def test_what_apply_may_not_return(self, value):
         class Bare(extend.Layer):
             __slots__ = ()
@@ -537,7 +537,7 @@ class TestRefusals:
             @classmethod
             def apply(cls, op, args, transform):
                 x = extend.carry_out(op, transform.unwrap(args))
-                return x if value == "unwrapped" else Logged.wrap(x, extend.Transform("another"))
+                return {"unwrapped": x, "nothing": None}.get(value, Logged.wrap(x, extend.Transform("another")))
 
         transform = extend.Transform("bare")
         with pytest.raises(TypeError, match=r"Bare.apply returned \w+ for sin: return layers of the transformation, made by Bare.wrap"):
@@ -554,6 +554,18 @@ class TestRefusals:
         transform = extend.Transform("one")
         with pytest.raises(TypeError, match=r"One.apply returned One for linalg.qr, which has several outputs: return a tuple of 2"):
             transform.call(lambda: mg.linalg.qr(One.wrap(np.eye(2), transform)))
+
+    def test_several_outputs_are_wrapped_one_by_one(self):
+        class Whole(extend.Layer):
+            __slots__ = ()
+
+            @classmethod
+            def apply(cls, op, args, transform):
+                return cls.wrap(extend.carry_out(op, transform.unwrap(args)), transform)
+
+        transform = extend.Transform("whole")
+        with pytest.raises(TypeError, match=r"Whole.wrap: expected one array, got \w+. Where op.outputs is not \(\), .* wrap each of them"):
+            transform.call(lambda: mg.linalg.qr(Whole.wrap(np.eye(2), transform)))
 
     def test_a_class_without_apply(self):
         class Nothing(extend.Layer):
@@ -727,6 +739,12 @@ class TestObservers:
     def test_events_that_there_are_not(self):
         with pytest.raises(ValueError, match="Noting.events names ops, sums; the events are conversion, function, "), Noting("ops", "sums", "node"):
             raise AssertionError
+        for events in ("operation", ("operation",), ["operation"], frozenset()):
+            noting = Noting()
+            noting.events = events
+            with pytest.raises(TypeError, match=r"Noting.events must be a set of names of events, such as frozenset\({'operation'}\), not "), noting:
+                raise AssertionError
+        mg.sin(X)
 
 
 PUBLIC = {"multigrad", "multigrad.extend", "multigrad.errors", "multigrad.func"}

@@ -123,11 +123,19 @@ class TestEvents:
         t = mg.asarray(1.5, backend=backend)
         with Log(CONVERSION) as log:
             t.item(), t.tolist(), float(t), bool(t), t.array, t.detach(), t.data, t.numpy()
-        outer = [name for name in log.begun if name != "__array__"]  # which numpy() calls
-        assert outer == ["item", "tolist", "__float__", "__bool__", "array", "detach", "data", "numpy"]
+        assert log.begun == ["item", "tolist", "__float__", "__bool__", "array", "detach", "data", "numpy"]
         with Log(CONVERSION, whole=True) as log:
             t.numpy()
         assert log.begun == ["numpy"]
+
+    def test_what_transformations_do_is_none(self, x):
+        ones = np.ones(2)
+        with Log(CONVERSION) as log:
+            func.jvp(mg.sin, (ones,), (ones,))
+            func.hessian(lambda a: mg.sum(a * a))(ones)
+            func.linearize(mg.sin, ones)[1](ones)
+            func.vmap(func.grad(lambda a: a * a))(ones)
+        assert log.told == []
 
     def test_a_leaf_is_a_node_without_operands(self, backend):
         seen = []
@@ -466,6 +474,44 @@ def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
             thread.join()
             made = mg.sin(x), x[:2], mg.sin(x)
             assert [[name for name, _ in noted(y.grad_fn).labels] for y in made] == [["around"]] * 3
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_anomaly_mode_that_ends_elsewhere(x):
+    def generator() -> Any:
+        with mg.autograd.detect_anomaly():
+            yield
+
+    g = generator()
+    next(g)
+    assert mg.autograd.anomaly_mode.is_anomaly_enabled()
+    thread = threading.Thread(target=g.close)
+    thread.start()
+    thread.join()
+    assert not mg.autograd.anomaly_mode.is_anomaly_enabled()
+    assert "traceback_" not in mg.sin(x).grad_fn.metadata and observe.gate.get() is True
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_a_step_whose_end_was_not_told_induces_nothing(x):
+    """As when an interrupt comes first. The error that is at hand keeps what ran."""
+    class Interrupted(Observer):
+        events = frozenset({STEP})
+
+        def end(self, token: Any, call: observe.Call) -> None:
+            raise KeyboardInterrupt
+
+    anomaly = mg.autograd.anomaly_mode
+    with mg.autograd.detect_anomaly():
+        told = observe.watching(observe.gate.get())
+        try:
+            with pytest.MonkeyPatch.context() as patch, Interrupted():
+                patch.setattr(type(told[0]), "end", Interrupted.end)
+                mg.sum(x).backward()
+        except KeyboardInterrupt:
+            y = mg.sum(x)
+        assert "traceback_" in y.grad_fn.metadata and "parent_" not in y.grad_fn.metadata
+    anomaly._running.set(None)
 
 
 def test_warnings_name_the_line_of_the_program(x, monkeypatch):

@@ -32,7 +32,7 @@ _running: ContextVar[ref[Call] | None] = ContextVar("multigrad.running_step", de
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on here."""
-    return any(type(o) is _Anomaly for o in observe.watching(observe.gate.get()))
+    return any(not o.ended for o in _in_force())
 
 
 def is_anomaly_check_nan_enabled() -> bool:
@@ -40,15 +40,24 @@ def is_anomaly_check_nan_enabled() -> bool:
     return _check_nan.get()
 
 
-def _set_enabled(enabled: bool, check_nan: bool = True) -> None:
+def _in_force() -> list[_Anomaly]:
+    """The observers of anomaly mode in this context."""
+    return [o for o in observe.watching(observe.gate.get()) if isinstance(o, _Anomaly)]
+
+
+def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
+    """Switch it on or off in this context. Returns the observer that was entered, if one was."""
     for value, name, position in ((enabled, "enabled", 1), (check_nan, "check_nan", 2)):
         if not isinstance(value, bool):
             raise TypeError(f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}")
     _check_nan.set(check_nan)
     if enabled and not is_anomaly_enabled():
-        observe.enter(_ANOMALY)
-    elif not enabled:
-        observe.leave(_ANOMALY)
+        observer = _Anomaly()
+        observe.enter(observer)
+        return observer
+    for former in _in_force() if not enabled else ():
+        observe.leave(former)
+    return None
 
 
 class detect_anomaly:
@@ -65,11 +74,15 @@ class detect_anomaly:
         self.prev_check_nan = is_anomaly_check_nan_enabled()
         warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
                       stacklevel=2)
+        self._entered: list[_Anomaly | None] = []
 
     def __enter__(self) -> None:
-        _set_enabled(True, self.check_nan)
+        self._entered.append(_set_enabled(True, self.check_nan))
 
     def __exit__(self, *exc: object) -> None:
+        observer = self._entered.pop()
+        if observer is not None:
+            observer.ended = True  # also where this is another context than that of the beginning, as generators end theirs anywhere
         _set_enabled(self.prev, self.prev_check_nan)
 
 
@@ -123,14 +136,16 @@ def _line(code: CodeType, at: int) -> int:
 class _Anomaly(Observer):
     """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass return."""
 
-    __slots__ = ()
     events = frozenset({NODE, STEP})
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if type(node) is not AccumulateGrad:
+        if self.ended:
+            observe.leave(self)
+        elif type(node) is not AccumulateGrad:
             running = _running.get()
             step = None if running is None else running()
-            notes(node)[TRACEBACK] = Trace(sys._getframe(1), None if step is None else step.node)
+            runs = step is not None and step.result is NotImplemented
+            notes(node)[TRACEBACK] = Trace(sys._getframe(1), step.node if runs else None)  # type: ignore[union-attr]
 
     def begin(self, call: Call) -> ref[Call] | None:
         before = _running.get()
@@ -149,9 +164,6 @@ class _Anomaly(Observer):
             except RuntimeError:
                 _tell(call.node)
                 raise
-
-
-_ANOMALY = _Anomaly()
 
 
 GOOD_LUCK = ("Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "

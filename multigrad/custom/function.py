@@ -68,8 +68,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
         Exp.apply(x)
 
-    forward and backward get Tensors; forward is not recorded, backward is where the pass is (create_graph). As
-    torch.autograd.Function, but for second derivatives.
+    forward and backward get Tensors. forward is not recorded; backward is recorded under `create_graph`. It is torch.autograd.Function, but for
+    second derivatives.
 
     What forward computes of its inputs and keeps is not recorded either, so a second derivative that reaches it raises, where PyTorch's is wrong.
     Keep inputs and outputs (an intermediate result can be one more output), or use `func.custom_vjp`, and test with `gradgradcheck`. What leaves

@@ -453,7 +453,7 @@ def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """As `run`, for those who watch: each leaf runs as soon as its gradient is complete, as in PyTorch, and no node takes the short way."""
+    """As `run`, where there are hooks on leaves: each leaf runs when its gradient is complete, as in PyTorch, and no node takes the short way."""
     p.reached, due = reach(roots, p)
     p.groups = {}
     heap: list[tuple[float, Node]] = []

@@ -286,7 +286,7 @@ class Extra:
 _extending = threading.Lock()
 
 watched: set[Any] = set()
-"""Why a pass may not take the short way (see backward.run_in_order): weak references to leaves with hooks."""
+"""Weak references to the leaves with hooks, and to nodes of hooks on several gradients: for them a pass runs in order (`backward.run_in_order`)."""
 
 
 def extra(node: Node) -> Extra:
@@ -307,7 +307,7 @@ def extra(node: Node) -> Extra:
 
 
 def watch(node: Node) -> None:
-    """Have passes ask from now on, and as long as `node` lives, when exactly and whether it runs."""
+    """Have passes run in order from now on, as long as `node` lives."""
     watched.add(weakref.ref(node, watched.discard))
 
 

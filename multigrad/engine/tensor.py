@@ -175,7 +175,8 @@ class Tensor(Leaving):
                     self._elem.run.leaves += 1
             self._leaf.enabled = True
             self._node = self._leaf
-            observe.node(self._leaf, (), self)
+            if observe.gate.get() is not True:
+                observe.node(self._leaf, (), self)
         return self
 
     def _of_level(self, value: Any) -> Tensor:

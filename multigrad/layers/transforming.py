@@ -55,7 +55,9 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
                 raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
                                 f"{type(x).__name__}")
             own = isinstance(x, Dual) and x._elem.run is run
-            outs.append(x.array if own else x)
+            if own:
+                x._check()
+            outs.append(x._array if own else x)
             moved.append(x._tangent if own else None)
             if isinstance(moved[-1], Layer):
                 moved[-1]._check()  # raises where it is not known
