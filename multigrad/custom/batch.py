@@ -168,6 +168,7 @@ class Vmapped(Definition):
     own            per argument whether it is batched
     run, size      the transformation whose batches they are, and the number of examples
     names          of the last arguments
+    asked          whether there is a level further out, which asks for what the user's forward leaves on its ctx
     arguments      the shape of each, None of what is no array
     saved, pushed, attributes   what forward has kept by each way: which of that is batched (see `_apart`)
     layers, returned, state     the arguments of the user's forward, what it returned, and what it left on its ctx, until all is applied
@@ -182,7 +183,7 @@ class Vmapped(Definition):
         rule = self.rule = application.rule
         self.names, self.own, self.run, self.size = application.names, own, run, size
         self.__name__ = f"Vmapped{rule.__name__}"
-        self._follows = rule._follows
+        self._follows, self.asked = rule._follows, application.inner
         self.clear_saved_tensors_on_access = rule.clear_saved_tensors_on_access
         ctx = rule._backward_cls
         if ctx._vmapped is None:
@@ -215,7 +216,8 @@ class Vmapped(Definition):
         if user.dirty_tensors:
             raise GradientError(f"{rule.__name__}: mark_dirty is not supported inside vmap with generate_vmap_rule=True. Return a new array.")
         outs = output if isinstance(output, tuple) else (output,)
-        self.layers, self.returned, self.state = layers, outs, {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"}
+        if self.asked:
+            self.layers, self.returned, self.state = layers, outs, {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"}
         known = {id(a): b for a, b in zip(layers, inner, strict=True) if is_array(a)}
         results = []
         for x in outs:

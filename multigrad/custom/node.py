@@ -70,7 +70,7 @@ class BackwardCFunction(FunctionCtx):
     _ref: weakref.ref[CustomNode] | None
 
     def _begin(self, rule: Any, flat: Sequence[Any], top: Tensor | None, computed: Computed | None) -> None:
-        """Take note of the arguments, as they are before forward."""
+        """Take note of the arguments, which are up to date, as they are before forward."""
         self._rule = rule
         if top is None:
             self._run, self._level, records = None, 1, False
@@ -85,7 +85,6 @@ class BackwardCFunction(FunctionCtx):
             if isinstance(x, Tensor):
                 elem, shape = x._elem, x._array.shape
                 if elem.level == self._level:
-                    x._check()
                     node = x._node
                     if node is not None and node.hidden:
                         node = None
