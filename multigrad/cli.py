@@ -78,8 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     breaks = commands.add_parser("breaks", help="run a script and tell on which lines a gradient is lost",
                                  description="Run a script as Python does, then list each line on which a gradient is lost, and the leaves that "
                                              "reached no loss, with the reason. Its exit status is that of the script.")
-    breaks.add_argument("script", help="the path of the script")
-    breaks.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
+    _takes_script(breaks)
     breaks.set_defaults(run=_breaks)
 
     profile = commands.add_parser("profile", help="run a script and write a page that tells where its time and memory went",
@@ -87,10 +86,15 @@ def _parser() -> argparse.ArgumentParser:
                                               "time by operation, a flame chart, memory over time with what holds it, the graph. The exit "
                                               "status is that of the script.")
     profile.add_argument("--output", default="multigrad-profile.html", metavar="PATH.html", help="default: %(default)s")
-    profile.add_argument("script", help="the path of the script")
-    profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
+    _takes_script(profile)
     profile.set_defaults(run=_profile)
     return parser
+
+
+def _takes_script(command: argparse.ArgumentParser) -> None:
+    command.add_argument("script", help="the path of the script")
+    arguments = command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what the script gets as sys.argv[1:]")
+    arguments.required = False  # so that messages about a missing script do not ask for arguments
 
 
 def _backends(options: argparse.Namespace) -> int:

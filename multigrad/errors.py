@@ -9,6 +9,8 @@ from types import FrameType
 
 PACKAGE = str(Path(__file__).parent) + os.sep
 """How the names of multigrad's own files begin."""
+OWN = (PACKAGE, "<multigrad", "<pullback")
+"""The same with the files of what it generates."""
 
 
 class MultigradError(Exception):
@@ -51,6 +53,6 @@ def program() -> int:
     """How far up the program is from the function that asks, as `warnings` counts in `stacklevel`: observers may stand between."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
         frame, level = frame.f_back, level + 1
     return level

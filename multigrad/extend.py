@@ -17,6 +17,9 @@ A **transformation** gives its layers a level of their own, so that they nest in
         transform = extend.Transform("logged")
         return transform.call(lambda: transform.unwrap(function(Logged.wrap(x, transform))))
 
+An **observer** is told of what happens and changes nothing: derive from `Observer`, name the `events`, write `begin`, `end` or `recorded`, and enter
+it by `with`. A **plugin** is a module that an entry point of the group `multigrad` names; `MULTIGRAD_API` in it says which `API` it needs.
+
 `docs/extending.md` is the guide. Names with an underscore, here and in classes that are handed out, may change in any release.
 """
 
@@ -33,20 +36,20 @@ from .engine import rules
 from .engine.dispatch import _candidates as candidates
 from .engine.dispatch import _named as named
 from .engine.dispatch import _same_structure as same_structure
-from .engine.dispatch import general, is_array, lifted, plain_scalars, run_raw, with_dtype
-from .engine.element import Host, common_host, host_named
+from .engine.dispatch import general, plain_scalars, run_raw, with_dtype
+from .engine.element import Host, common_host, host_named, is_array
 from .engine.level import Layer as ArrayObject
 from .engine.level import Run, innermost, outside
-from .engine.tensor import Tensor, element_of, peeled, stopped, strip
+from .engine.tensor import Tensor, element_of, lifted, peeled, stopped, strip
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie
 from .namespace import load
-from .observe import EVENTS, Observer
+from .observe import EVENTS, Call, Label, Observer
 from .registry import Op
 
-__all__ = ["API", "EVENTS", "KERNELS", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array", "jvp", "level_of",
-           "load_plugins", "raw_namespace", "samples", "vjp"]
+__all__ = ["API", "EVENTS", "KERNELS", "Call", "Label", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array",
+           "jvp", "level_of", "load_plugins", "raw_namespace", "samples", "vjp"]
 
 API = plugins.API
 """The version of what plugins and extensions are written against. It grows when something is added that an extension may need.
@@ -195,11 +198,24 @@ class Layer(Immutable):
         raise NotImplementedError(f"{cls.__name__} must have a classmethod apply(cls, op, args, transform)")
 
     @classmethod
+    def apply_function(cls, name: str, inside: Callable[[Callable[[Any], Any]], Any], args: tuple[Any, ...], transform: Transform) -> Any:
+        """Apply a derivative of the user's own, an autograd.Function or what custom_vjp and custom_jvp make, to `args`, as `apply` is given them.
+
+        name    that of the user's class or function
+        inside  `inside(wrap)` applies it one layer further in, and puts `wrap(x)` in the place of each array x that it returns
+
+        Return what `inside` returns. A class that does not write this method refuses such functions by NotImplementedError.
+        """
+        raise NotImplementedError(f"multigrad cannot apply {name}, which has a derivative of its own, under {cls.__name__} yet: let the class write "
+                                  "the classmethod apply_function(cls, name, inside, args, transform)")
+
+    @classmethod
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
         """A layer of `transform` with the value `array`, one layer further in, and these parts; parts that are not given are None.
 
-        Raises TypeError where `array` is no array of a known library, or a part is not declared in `__slots__`; GradientError where the array
-        belongs to a transformation that began after `transform`; LeakError where `transform` has finished.
+        Several outputs of an operation are wrapped one by one. Raises TypeError where `array` is no array of a known library, or a part is not
+        declared in `__slots__`; GradientError where the array belongs to a transformation that began after `transform`; LeakError where `transform`
+        has finished.
         """
         if not isinstance(transform, Transform):
             raise TypeError(f"{cls.__name__}.wrap: expected an extend.Transform, got {type(transform).__name__}")
@@ -210,6 +226,9 @@ class Layer(Immutable):
         elif transform._kind is not cls:
             raise TypeError(f"the transformation {transform.name!r} has layers of class {transform._kind.__name__}: begin another one for "
                             f"{cls.__name__}")
+        if isinstance(array, tuple):
+            raise TypeError(f"{cls.__name__}.wrap: expected one array, got {type(array).__name__}. Where op.outputs is not (), an operation has "
+                            "several outputs: wrap each of them")
         unknown = [name for name in parts if name not in cls._names]
         if unknown:
             raise TypeError(f"{cls.__name__}.wrap: __slots__ does not declare {', '.join(unknown)}")
@@ -276,6 +295,12 @@ class Layer(Immutable):
         tie(op, values, outs, top, several)
         return named(op, same_structure(out, outs)) if several else outs[0]
 
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        transform = top.transform
+        own = [transform._owns(x) for x in values]
+        return type(top).apply_function(application.name, lambda wrap: application.through(values, own, wrap), tuple(values), transform)
+
     def __repr__(self) -> str:
         self._check()
         parts = "".join(f", {name}={value!r}" for name, value in self._values().items() if value is not None)
@@ -292,8 +317,8 @@ def _within(x: Any, transform: Transform, kind: type[Layer]) -> Any:
 
 
 def _result(x: Any, op: Op, kind: type[Layer], transform: Transform, own: Sequence[Any]) -> Any:
-    """What `apply` returned as one output: a new layer of the transformation, or no array at all."""
-    if not is_array(x):
+    """What `apply` returned as one output: a new layer of the transformation, or no array at all. Only one of several outputs may be None."""
+    if not is_array(x) and (x is not None or op.outputs != ()):
         return x
     if not isinstance(x, Layer) or x._run is not transform:
         raise TypeError(f"{kind.__name__}.apply returned {type(x).__name__} for {op.name}: return layers of the transformation, made by "
@@ -307,7 +332,8 @@ def _result(x: Any, op: Op, kind: type[Layer], transform: Transform, own: Sequen
 def carry_out(op: Op, args: Sequence[Any]) -> Any:
     """The result of `op` on values one layer further in. Raw arrays give raw arrays, computed by the library; layers give layers.
 
-    `args` are the values of all parameters of `op.signature`, in order. Several outputs come as a tuple or as the library returns them.
+    `args` are the values of all parameters of `op.signature`, in order. Several outputs come as a tuple or as the library returns them. In `apply`
+    these are `transform.unwrap(args)`: the operation on layers of the transformation itself is carried out by `apply` again.
     Raises TypeError where none of them is an array, and MixedBackendsError for arrays of two libraries.
     """
     args = _stripped(op, args)

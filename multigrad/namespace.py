@@ -170,7 +170,7 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
             result = raw(*args, **kwargs)
         else:
             result = observe.operation(mode, op, order, raw, args, kwargs)
-        if not dispatch.is_array(result):
+        if not element.is_array(result):
             return result
         t = wrap_new(result)
         return t.requires_grad_() if requires_grad else t
@@ -194,9 +194,9 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
         home = element.common_host(op.name, given) or host
-        values = [dispatch.plain_scalars(a, home) if dispatch.is_array(a) else _dtype_named(home, a) for a in given]
+        values = [dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a) for a in given]
         if limits is not None:
-            return limits(home, values[0].dtype if dispatch.is_array(values[0]) else values[0])
+            return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
         return rules.raw_function(home, op.name)(*values)
 
     return _named(function, op, op.signature)
@@ -217,7 +217,7 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         args = tuple(_plain(a, host) for a in args)
         kwargs = {name: _plain(a, host) for name, a in kwargs.items()}
-        if not any(dispatch.is_array(a) for a in (*args, *kwargs.values())):
+        if not any(element.is_array(a) for a in (*args, *kwargs.values())):
             return made(*args, **kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
         if "dtype" in kwargs:
@@ -234,7 +234,7 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
 
 def _plain(x: Any, host: Host) -> Any:
     """A scalar of another library (np.float64) as Python's; anything else as it is."""
-    return dispatch.plain_scalars(x, host) if dispatch.is_array(x) and not isinstance(x, Layer) else x
+    return dispatch.plain_scalars(x, host) if element.is_array(x) and not isinstance(x, Layer) else x
 
 
 def _unwrapped(x: Any) -> Any:

@@ -1,23 +1,24 @@
-"""Observation: who is told of operations, nodes, saved arrays, passes, conversions, writes and labels. It imports nothing of the engine.
+"""Observation: observers are told of operations, nodes, saved arrays, passes, conversions, writes and labels. It imports nothing of the engine.
 
 There is one gate, a ContextVar, which every operation reads to know whether it is recorded. It holds True where every level records and nothing
 observes, else a Mode: what is switched off, and the observers. So observation is free when it is off, and when it is on, only the contexts that
 entered an observer pay for it: this thread and asyncio task, tasks that it begins, and threads that run in a copy of its context.
 
-An operation is told of where it is called, once, whatever the levels that it is carried out at. What rules and composite operations call on the way
-is told of inside of it.
+An operation is one event, at the call, whatever the levels that it is carried out at. What rules and composite operations call on the way are
+events inside of it. `multigrad.extend` has the names that observers are written with, and docs/extending.md examples.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Self, TypeVar
 
 # ----- Events -----
@@ -34,15 +35,15 @@ FORWARD, BACKWARD, USER = 0, 1, 7
 
 
 class Call:
-    """Something that runs.
+    """What runs. Its `kind` is OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION.
 
-    kind    OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION
-    op      the declaration of the operation, None for the user's own Function
-    name    of the event
-    order   the names of the positional arguments
-    node    of a STEP the node, of which `args` are the gradients that arrive
+    op      of an OPERATION or a WRITE the declaration of the operation (`registry.Op`), else None
+    name    of the event: `sin`, `add_`, `setitem`, the name of a Function's class, `SinBackward`, `backward`, `item`
+    order   of an OPERATION or a WRITE the names of its positional parameters, as many as `args` or more; of `array @ tensor` ("x2", "x1")
+    args    the positional arguments, as the caller gave them, and `kwargs` the others; of a STEP the gradients that arrive, before it begins
+    node    of a STEP the node
     of      what the operation wrote to, where that is another object than the result
-    result  what it returned; NotImplemented as long as it has not, or where it was left to another operand; the error that it raised
+    result  at the end: what it returned, or the error that it raised; NotImplemented until then, and where the work was left to another operand
     """
 
     __slots__ = ("__weakref__", "args", "kind", "kwargs", "name", "node", "of", "op", "order", "result")
@@ -55,19 +56,20 @@ class Call:
 
 
 class Observer:
-    """What is told of the events that it asks for, in the contexts that it was entered in.
+    """Base of observers, which are told of the events that they ask for, in the contexts that they were entered in.
 
-    events  of which kinds, some of EVENTS; others are refused when it is entered
-    timed   where nothing but the times of operations is wanted: what takes them, in the place of `begin` and `end`. It is given the
-            declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left that to another operand, None
-            if it raised
-    ended   whether it wants to be told of nothing any more, wherever it is still in force
-    whole   whether operations and conversions are whole to it: of what happens inside of one it is told of nodes only. A composite operation is
-            what it consists of
+    events  the events that it asks for, a set of names in EVENTS
+    whole   True: of what happens inside of an operation or a conversion it is told of nodes only. A composite operation is what it consists of
+    ended   True: it is told of nothing any more, wherever it is still in force
+    timed   for the times of operations alone: a function that is called in the place of `begin` and `end` where no other observer is told of
+            operations. It is given the declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left
+            that to another operand, None if it raised
+
+    Operations that its own methods call are events, too. To look at values, use the array library on `multigrad.extend.innermost(x)`.
     """
 
     __slots__ = ()
-    events: frozenset[str] = frozenset()
+    events: Set[str] = frozenset()
     whole: bool = False
     timed: Callable[[Any, int, int, Any], None] | None = None
     ended: bool = False
@@ -76,7 +78,7 @@ class Observer:
         """Before a call; what it returns is given to `end`."""
 
     def end(self, token: Any, call: Call) -> None:
-        """After a call, also where it raised."""
+        """After a call that it was told the beginning of, also where it raised."""
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`. A new leaf has no operands."""
@@ -129,7 +131,7 @@ class Watch:
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
-        self.nodes = tuple(dict.fromkeys(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT)))
+        self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT))
         self.alone = None
         if len(self.nodes) == 1:
             one = self.nodes[0]
@@ -143,7 +145,7 @@ class Watch:
         told = self._of.get(kind)
         if told is None:
             all_ = kind in _KEPT or not self.within
-            told = self._of[kind] = tuple(dict.fromkeys(o for o in self.observers if kind in o.events and (all_ or not o.whole)))
+            told = self._of[kind] = _once(o for o in self.observers if kind in o.events and (all_ or not o.whole))
         return told
 
     @property
@@ -159,6 +161,11 @@ class Watch:
         """Tell of a node that was made, those further in first."""
         for observer in self.nodes:
             observer.recorded(node, operands, result)
+
+
+def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
+    """Each of these once, where one was entered several times. They may define equality as they like."""
+    return tuple({id(o): o for o in observers}.values())
 
 
 _KEPT = frozenset({NODE, SAVED})
@@ -236,16 +243,20 @@ def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     return made(mode.base, mode.off, Watch(observers, mode.watch.within))
 
 
-def put(observers: tuple[Observer, ...]) -> None:
-    """Have these be the observers of this context from now on."""
+def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
+    """Have these be the observers of this context from now on, and `at` the place in the program, if that is given."""
     gate.set(watched(gate.get(), observers))
+    if at is not None:
+        place.set(at)
 
 
 def enter(observer: Observer) -> None:
-    """Have `observer` told in this context from now on, until `leave`. Raises ValueError where it asks for events that there are not."""
-    if not observer.events <= EVENTS:
-        raise ValueError(f"{type(observer).__name__}.events names {', '.join(sorted(observer.events - EVENTS))}; the events are "
-                         f"{', '.join(sorted(EVENTS))}")
+    """Have `observer` told in this context from now on, until `leave`. Raises TypeError or ValueError where its `events` are wrong."""
+    name, events = type(observer).__name__, observer.events
+    if not isinstance(events, Set) or not events:
+        raise TypeError(f"{name}.events must be a set of names of events, such as frozenset({{'operation'}}), not {events!r}")
+    if not events <= EVENTS:
+        raise ValueError(f"{name}.events names {', '.join(sorted(map(str, events - EVENTS)))}; the events are {', '.join(sorted(EVENTS))}")
     before = gate.get()
     try:
         gate.set(watched(before, (*watching(before), observer)))
@@ -322,8 +333,9 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
     label.end_thread = threading.get_ident()
     if restore:
         _reopen()
-    for observer in reversed(told):
-        observer.closed(label)
+    with ExitStack() as all_:
+        for observer in told:
+            all_.callback(observer.closed, label)
 
 
 def _reopen() -> None:
@@ -356,12 +368,13 @@ def _task() -> int:
 
 def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], undone: Any = NotImplemented) -> Any:
     """Run `function`, which is that call. `undone`: what it returns where it left the work to another."""
-    tokens = [(observer, observer.begin(call)) for observer in told if not observer.ended]
-    if not tokens:
-        return function()
-    if call.node is not None:
-        call.args = ()  # a leaf may keep an array that nothing else holds
+    tokens: list[tuple[Observer, Any]] = []
     try:
+        for observer in told:
+            if not observer.ended:
+                tokens.append((observer, observer.begin(call)))
+        if call.node is not None:
+            call.args = ()  # a leaf may keep an array that nothing else holds
         result = function()
         if result is not undone:
             call.result = result
@@ -371,7 +384,8 @@ def around(told: Sequence[Observer], call: Call, function: Callable[[], Any], un
         raise
     finally:
         try:
-            _end(tokens, call)
+            if tokens:
+                _end(tokens, call)
         finally:
             call.result = None  # the traceback of an error leads here: a cycle, which would keep all that it knows
 
@@ -404,9 +418,16 @@ def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[...,
             return function(*args, **kwargs)
         mode = left
     inside = mode if op.kind == "composite" else mode.inside
+    return _around_parts(mode, inside, mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
+
+
+def _around_parts(mode: Mode, inside: Any, told: Sequence[Observer], call: Call, function: Callable[[], Any]) -> Any:
+    """`around`, with the gate in the state `inside` in the place of `mode` meanwhile. Where they are the same, what is entered in it stays."""
+    if inside is mode:
+        return around(told, call, function)
     try:
         gate.set(inside)
-        return around(mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
+        return around(told, call, function)
     finally:
         gate.set(mode)
 
@@ -472,21 +493,7 @@ def conversion(method: F) -> F:
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)
-        try:
-            gate.set(mode.inside)
-            return around(observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
-        finally:
-            gate.set(mode)
+        return _around_parts(mode, mode.inside, observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
 
     alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
     return plain if alone else general  # type: ignore[return-value]
-
-
-def caller() -> FrameType | None:
-    """The frame that called into this module."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != __file__:
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    return frame

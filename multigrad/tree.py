@@ -57,23 +57,18 @@ Path = tuple[tuple[Structure, int], ...]
 """Where in a tree something is: each container on the way, and which of its children comes next."""
 
 
-def leaves(tree: Any) -> Iterator[Any]:
+def leaves(tree: Any) -> list[Any]:
     """The leaves of a tree in order."""
-    found: list[Any] = []
-    _collect(tree, found)
-    return iter(found)
-
-
-def _collect(tree: Any, into: list[Any]) -> None:
     kind = _kinds[type(tree)]
     if kind is None:
-        into.append(tree)
-        return
+        return [tree]
+    out: list[Any] = []
     for child in tree if kind.family is tuple else kind.flatten(tree)[0]:
         if _kinds[type(child)] is None:
-            into.append(child)
+            out.append(child)
         else:
-            _collect(child, into)
+            out += leaves(child)
+    return out
 
 
 def has_layer(tree: Any) -> bool:
@@ -189,7 +184,7 @@ def _begins(tree: Any, prefix: Any, into: list[Any]) -> bool:
     """`_prefix` for lists and tuples, without the structure of `tree`. False where there is anything else, or anything wrong."""
     kind = _kinds[type(tree)]
     if prefix is None or _kinds[type(prefix)] is None:
-        into.extend([prefix] * (1 if kind is None else len(list(leaves(tree)))))
+        into.extend([prefix] * (1 if kind is None else len(leaves(tree))))
         return True
     if kind is None or kind.family is not tuple or not isinstance(prefix, (list, tuple)) or len(prefix) != len(tree):
         return False

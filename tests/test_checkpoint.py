@@ -205,6 +205,7 @@ class TestTensors:
         close(mg.autograd.grad(xp.sum(y), x)[0], np.exp(X))
 
     def test_made_in_a_pass_it_does_not_keep_it(self, xp):
+        gc.collect()  # the errors of other tests keep theirs
         made, x = [], leaf(xp)
 
         def hook(g):
@@ -214,7 +215,7 @@ class TestTensors:
         y = xp.sin(x)
         y.register_hook(hook)
         xp.sum(y).backward()
-        assert not [o for o in gc.get_objects() if type(o).__name__ == "Pass"]
+        assert not [o for o in gc.get_objects() if type(o).__name__ == "Pass" and type(o).__module__.startswith("multigrad.")]
         close(mg.autograd.grad(made[0], x)[0], np.exp(X))
 
     def test_hooks_on_tensors_inside(self, xp):

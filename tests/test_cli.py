@@ -146,3 +146,10 @@ def test_reports_of_several_runs_are_merged_between_the_markers(tmp_path: Path) 
 def test_a_file_of_results_that_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["conformance", "--from", str(tmp_path / "none.json")]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["breaks", "profile"])
+def test_a_script_that_is_not_given(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([command])
+    assert capsys.readouterr().err.endswith("the following arguments are required: script\n")

@@ -26,6 +26,11 @@ class Logged(extend.Layer):
     __slots__ = ()
 
     @classmethod
+    def apply_function(cls, name, inside, args, transform):
+        log.append(name)
+        return inside(lambda x: cls.wrap(x, transform))
+
+    @classmethod
     def apply(cls, op, args, transform):
         log.append(op.name)
         outs = extend.carry_out(op, transform.unwrap(args))
@@ -252,7 +257,7 @@ class TestBesideTheRest:
         first.defvjp(lambda x: (fun(x), x), lambda x, g: (100 * g * mg.ones_like(x),))
         second.defjvp(lambda primals, tangents: (fun(*primals), 100 * mg.sum(tangents[0])))
         for function in (first, second):
-            with pytest.raises(NotImplementedError, match="define the static method _apply_custom"):
+            with pytest.raises(NotImplementedError, match="let the class write the classmethod apply_function"):
                 along(function)
             assert logged(function, X) == fun(mg.asarray(X)).array  # without a derivative, what it computes is seen
 
@@ -445,6 +450,80 @@ class TestRules:
             mg.registry.OPS.pop("stranger.f")
 
 
+class Double(mg.autograd.Function):
+    """Two outputs, and a derivative that is not theirs, to be known by."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return 2 * x, x * y
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y = ctx.saved_tensors
+        return 100 * g + h * y, h * x
+
+
+
+@func.custom_jvp
+def tenfold(x):
+    return mg.sin(x)
+
+
+@tenfold.defjvp
+def _(primals, tangents):
+    return tenfold(primals[0]), 10 * tangents[0]
+
+
+def with_function(x):
+    a, b = Double.apply(x, x * W)
+    return mg.sum(a * a + mg.sin(b))
+
+
+class TestFunctions:
+    def test_is_applied_once_at_this_level(self):
+        out = logged(with_function, X)
+        assert log == ["multiply", "Double", "multiply", "sin", "add", "sum"]
+        np.testing.assert_allclose(out, values(with_function(mg.asarray(X))))
+
+    def test_transformations_inside_and_outside(self):
+        expected = func.grad(with_function)(X)
+        np.testing.assert_allclose(values(logged(func.grad(with_function), X)), expected)
+        assert "Double" in log
+        np.testing.assert_allclose(func.grad(lambda x: logged(with_function, x))(X), expected)
+        rows = np.stack([X, W])
+        np.testing.assert_allclose(func.vmap(func.grad(lambda x: logged(with_function, x)))(rows), [func.grad(with_function)(r) for r in rows])
+        np.testing.assert_allclose(values(logged(func.vmap(func.grad(with_function)), rows)), [func.grad(with_function)(r) for r in rows])
+        x = mg.asarray(X, requires_grad=True)
+        logged(with_function, x).backward()
+        np.testing.assert_allclose(x.grad.array, expected)
+
+    def test_of_second_order(self):
+        hessian = func.jacrev(func.grad(with_function))(X)
+        np.testing.assert_allclose(func.jacrev(lambda x: logged(func.grad(with_function), x))(X), hessian)
+        np.testing.assert_allclose(func.jacrev(func.grad(lambda x: logged(with_function, x)))(X), hessian)
+
+    def test_rules_of_decorated_functions(self):
+        np.testing.assert_allclose(values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W)
+        np.testing.assert_allclose(func.jvp(lambda x: logged(tenfold, x), (X,), (W,))[1], 10 * W)
+        assert log == ["tenfold"]
+
+    def test_one_array_twice(self):
+        def twice(x):
+            return mg.sum(Double.apply(x, x)[1])
+
+        np.testing.assert_allclose(func.grad(lambda x: logged(twice, x))(X), 2 * X)
+        np.testing.assert_allclose(values(logged(func.grad(twice), X)), 2 * X)
+
+    def test_a_class_that_says_nothing_about_them_refuses(self):
+        transform = extend.Transform("moving")
+        with pytest.raises(NotImplementedError, match=r"multigrad cannot apply Double, which has a derivative of its own, under Moving yet: let the "
+                                                      r"class write the classmethod apply_function\(cls, name, inside, args, transform\)"):
+            transform.call(lambda: Double.apply(Moving.wrap(X, transform), X))
+
+
 class TestRefusals:
     def test_a_layer_that_outlives_its_transformation(self):
         kept = []
@@ -464,7 +543,7 @@ class TestRefusals:
         with pytest.raises(LeakError, match="Logged.wrap: the transformation 'by hand' has finished; begin another one"):
             Logged.wrap(X, transform)
 
-    @pytest.mark.parametrize("value", ["unwrapped", "none of mine"])
+    @pytest.mark.parametrize("value", ["unwrapped", "none of mine", "nothing"])
     def test_what_apply_may_not_return(self, value):
         class Bare(extend.Layer):
             __slots__ = ()
@@ -472,7 +551,7 @@ class TestRefusals:
             @classmethod
             def apply(cls, op, args, transform):
                 x = extend.carry_out(op, transform.unwrap(args))
-                return x if value == "unwrapped" else Logged.wrap(x, extend.Transform("another"))
+                return {"unwrapped": x, "nothing": None}.get(value, Logged.wrap(x, extend.Transform("another")))
 
         transform = extend.Transform("bare")
         with pytest.raises(TypeError, match=r"Bare.apply returned \w+ for sin: return layers of the transformation, made by Bare.wrap"):
@@ -489,6 +568,18 @@ class TestRefusals:
         transform = extend.Transform("one")
         with pytest.raises(TypeError, match=r"One.apply returned One for linalg.qr, which has several outputs: return a tuple of 2"):
             transform.call(lambda: mg.linalg.qr(One.wrap(np.eye(2), transform)))
+
+    def test_several_outputs_are_wrapped_one_by_one(self):
+        class Whole(extend.Layer):
+            __slots__ = ()
+
+            @classmethod
+            def apply(cls, op, args, transform):
+                return cls.wrap(extend.carry_out(op, transform.unwrap(args)), transform)
+
+        transform = extend.Transform("whole")
+        with pytest.raises(TypeError, match=r"Whole.wrap: expected one array, got \w+. Where op.outputs is not \(\), .* wrap each of them"):
+            transform.call(lambda: mg.linalg.qr(Whole.wrap(np.eye(2), transform)))
 
     def test_a_class_without_apply(self):
         class Nothing(extend.Layer):
@@ -662,6 +753,12 @@ class TestObservers:
     def test_events_that_there_are_not(self):
         with pytest.raises(ValueError, match="Noting.events names ops, sums; the events are conversion, function, "), Noting("ops", "sums", "node"):
             raise AssertionError
+        for events in ("operation", ("operation",), ["operation"], frozenset()):
+            noting = Noting()
+            noting.events = events
+            with pytest.raises(TypeError, match=r"Noting.events must be a set of names of events, such as frozenset\({'operation'}\), not "), noting:
+                raise AssertionError
+        mg.sin(X)
 
 
 PUBLIC = {"multigrad", "multigrad.extend", "multigrad.errors", "multigrad.func"}

@@ -54,7 +54,7 @@ def test_a_thread_waits_for_the_backend_that_another_one_loads(site: Site) -> No
     """What is asked meanwhile in the loading thread itself is answered at once."""
     out = site.run(THREADS + """
 from multigrad.backends import numpy as backend
-from multigrad.engine.dispatch import is_array
+from multigrad.engine.element import is_array
 x, made, asked = np.ones(3), backend.make, []
 def make():
     asked.append(is_array(x))

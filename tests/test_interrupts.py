@@ -200,6 +200,6 @@ def test_a_mode_can_be_entered_again_after_an_interrupt(interrupted):
 def test_modes_of_the_engine_that_are_interrupted():
     mode = Mode()
     before = state()
-    with pytest.raises(Interrupt), grad_mode.switched([(grad_mode.BASE, False), (mode, False)]):  # type: ignore[list-item]
+    with pytest.raises(Interrupt), grad_mode.switched([(level.BASE, False), (mode, False)]):  # type: ignore[list-item]
         pass
     assert state() == before

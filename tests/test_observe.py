@@ -6,7 +6,11 @@ import asyncio
 import contextvars
 import gc
 import threading
+import tracemalloc
+import warnings
 import weakref
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from multigrad import func, observe
 from multigrad.autograd import Function, profiler
 from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.observe import CONVERSION, FUNCTION, LABEL, NODE, OPERATION, PASS, STEP, WRITE, Observer
+from multigrad.tools.graphs.noting import noted
 
 ALL = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE, LABEL})
 
@@ -118,11 +123,19 @@ class TestEvents:
         t = mg.asarray(1.5, backend=backend)
         with Log(CONVERSION) as log:
             t.item(), t.tolist(), float(t), bool(t), t.array, t.detach(), t.data, t.numpy()
-        outer = [name for name in log.begun if name != "__array__"]  # which numpy() calls
-        assert outer == ["item", "tolist", "__float__", "__bool__", "array", "detach", "data", "numpy"]
+        assert log.begun == ["item", "tolist", "__float__", "__bool__", "array", "detach", "data", "numpy"]
         with Log(CONVERSION, whole=True) as log:
             t.numpy()
         assert log.begun == ["numpy"]
+
+    def test_what_transformations_do_is_none(self, x):
+        ones = np.ones(2)
+        with Log(CONVERSION) as log:
+            func.jvp(mg.sin, (ones,), (ones,))
+            func.hessian(lambda a: mg.sum(a * a))(ones)
+            func.linearize(mg.sin, ones)[1](ones)
+            func.vmap(func.grad(lambda a: a * a))(ones)
+        assert log.told == []
 
     def test_a_leaf_is_a_node_without_operands(self, backend):
         seen = []
@@ -210,6 +223,41 @@ class TestErrors:
             mg.sin(x)
         assert outer.told == inner.told == ["+operation sin", "-operation sin"]
 
+    def test_an_observer_that_raises_at_the_beginning(self, x):
+        """Those who were told of a beginning are told of the end."""
+        class Refusing(Observer):
+            events = frozenset({OPERATION})
+
+            def begin(self, call: observe.Call) -> Any:
+                raise RuntimeError("not here")
+
+        with Log(OPERATION) as outer, Refusing(), Log(OPERATION) as inner, pytest.raises(RuntimeError, match="not here"):
+            mg.sin(x)
+        assert outer.told == ["+operation sin", "-operation sin"] and inner.told == []
+
+    def test_an_observer_that_raises_at_the_end_of_a_label(self):
+        class Refusing(Observer):
+            events = frozenset({LABEL})
+
+            def closed(self, label: observe.Label) -> None:
+                raise RuntimeError("not here")
+
+        with Log(LABEL) as outer, Refusing(), pytest.raises(RuntimeError, match="not here"), profiler.record_function("block"):
+            pass
+        assert outer.told == ["+label block", "-label block"]
+
+    def test_a_step_that_another_observer_refuses_induces_nothing_later(self, x):
+        class Refusing(Observer):
+            events = frozenset({STEP})
+
+            def begin(self, call: observe.Call) -> Any:
+                raise RuntimeError("not here")
+
+        with pytest.warns(UserWarning, match=r"Anomaly|Error detected"), mg.autograd.detect_anomaly():
+            with Refusing(), pytest.raises(RuntimeError, match="not here"):
+                mg.sum(x).backward()
+            assert "parent_" not in mg.sum(x).grad_fn.metadata
+
     def test_a_left_operand(self, x):
         """What leaves the work to another operand has no result."""
 
@@ -273,6 +321,57 @@ class TestContexts:
             mg.sin(x)
         assert log.told == ["+operation sin", "node SinBackward", "-operation sin"]
 
+    def test_observers_may_define_equality(self, x):
+        @dataclass
+        class Equal(Observer):
+            told: list[str]
+            events = frozenset({OPERATION, NODE})
+
+            def begin(self, call: observe.Call) -> None:
+                self.told.append(call.name)
+
+        first, second = Equal([]), Equal([])
+        with first, second:
+            mg.sin(x)
+        assert first.told == second.told == ["sin"]
+
+    def test_what_a_callback_enters_or_leaves_stays_so(self, x):
+        """An observer that leaves in its own callback is told no more, as is a profiler that one begins there told from then on."""
+        inner = Log(OPERATION)
+
+        class Once(Log):
+            def end(self, token: str, call: observe.Call) -> None:
+                super().end(token, call)
+                observe.leave(self)
+                observe.enter(inner)
+
+        once = Once(OPERATION)
+        with once:
+            for _ in range(3):
+                mg.sin(x)
+        observe.leave(inner)
+        assert once.begun == ["sin"] and inner.begun == ["sin", "sin"]
+
+    def test_hooks_for_saved_arrays_are_left_in_any_order(self, x):
+        packed: list[str] = []
+        first, second = (saved_tensors_hooks(lambda t, name=name: packed.append(name) or t, lambda t: t) for name in ("first", "second"))
+        first.__enter__()
+        second.__enter__()
+        first.__exit__()
+        mg.sin(x)
+        second.__exit__()
+        mg.sin(x)
+        assert packed == ["second"]
+
+    def test_what_a_checkpoint_computes_again_is_told_to_who_observes_the_pass(self, x):
+        """And not to who observed the call, if that has ended."""
+        with Log(OPERATION) as call:
+            y = func.checkpoint(lambda t: mg.sin(mg.exp(t)))(x)
+        with Log(OPERATION, STEP) as log, saved_tensors_hooks(lambda t: pytest.fail("the graph of the second run is of no use"), lambda t: t):
+            y.backward(mg.ones_like(y.detach()))
+        assert call.begun == ["exp", "sin"]
+        assert [name for name in log.begun if name in ("exp", "sin", "SinBackward")] == ["SinBackward", "exp", "sin"]
+
     def test_a_generator_that_is_closed_elsewhere(self, x):
         class Once(Log):
             def __exit__(self, *exc: object) -> None:
@@ -334,6 +433,102 @@ def test_observers_and_what_they_keep_are_freed_by_reference_counting(x):
             assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("made", [mg.autograd.graph.record_lines, lambda: mg.autograd.graph.label("step")], ids=["lines", "label"])
+def test_blocks_leave_nothing_behind(x, made):
+    """Neither a cycle nor, in a block around them, a record of each."""
+    def steps(n: int) -> int:
+        tracemalloc.start()
+        try:
+            for _ in range(n):
+                with made():
+                    mg.sin(x)
+            return tracemalloc.get_traced_memory()[0] // n
+        finally:
+            tracemalloc.stop()
+
+    gc.collect()
+    gc.disable()
+    try:
+        with mg.autograd.graph.label("around"):
+            steps(500)
+            assert steps(1000) < 100
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
+
+
+def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
+    """Of two that are open, by nodes of any kind, also where another observer is told of them."""
+    def generator() -> Any:
+        with mg.autograd.graph.label("elsewhere"):
+            yield
+
+    for other in (Log(OPERATION), Log(NODE)):
+        with other, mg.autograd.graph.label("around"):
+            g = generator()
+            next(g)
+            thread = threading.Thread(target=g.close)
+            thread.start()
+            thread.join()
+            made = mg.sin(x), x[:2], mg.sin(x)
+            assert [[name for name, _ in noted(y.grad_fn).labels] for y in made] == [["around"]] * 3
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_anomaly_mode_that_ends_elsewhere(x):
+    def generator() -> Any:
+        with mg.autograd.detect_anomaly():
+            yield
+
+    g = generator()
+    next(g)
+    assert mg.autograd.anomaly_mode.is_anomaly_enabled()
+    thread = threading.Thread(target=g.close)
+    thread.start()
+    thread.join()
+    assert not mg.autograd.anomaly_mode.is_anomaly_enabled()
+    assert "traceback_" not in mg.sin(x).grad_fn.metadata and observe.gate.get() is True
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_a_step_whose_end_was_not_told_induces_nothing(x):
+    """As when an interrupt comes first. The error that is at hand keeps what ran."""
+    class Interrupted(Observer):
+        events = frozenset({STEP})
+
+        def end(self, token: Any, call: observe.Call) -> None:
+            raise KeyboardInterrupt
+
+    anomaly = mg.autograd.anomaly_mode
+    with mg.autograd.detect_anomaly():
+        told = observe.watching(observe.gate.get())
+        try:
+            with pytest.MonkeyPatch.context() as patch, Interrupted():
+                patch.setattr(type(told[0]), "end", Interrupted.end)
+                mg.sum(x).backward()
+        except KeyboardInterrupt:
+            y = mg.sum(x)
+        assert "traceback_" in y.grad_fn.metadata and "parent_" not in y.grad_fn.metadata
+    anomaly._running.set(None)
+
+
+def test_warnings_name_the_line_of_the_program(x, monkeypatch):
+    from multigrad.engine import gradients
+
+    for observers in ((), (Log(),), (Log(whole=True), mg.autograd.graph.record_lines())):
+        monkeypatch.setattr(gradients, "_warned", [False])
+        with ExitStack() as stack, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for observer in observers:
+                stack.enter_context(observer)
+            mg.sum(x).backward(create_graph=True)
+            float(mg.sum(x))
+            with mg.autograd.detect_anomaly(), pytest.raises(RuntimeError):
+                (0.0 * mg.sum(x) * mg.nan).backward()
+        x.grad = None
+        assert len(told) >= 4 and {w.filename for w in told} == {__file__}
 
 
 def test_times_alone(x):

@@ -8,7 +8,8 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function
-from multigrad.engine.dispatch import carried_out, is_array
+from multigrad.engine.dispatch import carried_out
+from multigrad.engine.element import is_array
 from multigrad.engine.level import Layer, Run
 from multigrad.engine.tensor import stopped
 from multigrad.layers.immutable import Immutable

@@ -12,12 +12,13 @@ import warnings
 from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any
+from weakref import ref
 
 from .. import observe
 from ..engine.backward import STOP
 from ..engine.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
 from ..engine.level import innermost
-from ..errors import PACKAGE
+from ..errors import OWN, program
 from ..observe import NODE, STEP, Call, Observer
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -25,13 +26,13 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 PARENT = "parent_"
 
 _check_nan: ContextVar[bool] = ContextVar("multigrad.anomaly_check_nan", default=True)
-_running: ContextVar[Node | None] = ContextVar("multigrad.running_node", default=None)
-"""The node whose rule runs: under create_graph, it induces the nodes that are recorded."""
+_running: ContextVar[ref[Call] | None] = ContextVar("multigrad.running_step", default=None)
+"""The step whose rule runs: under create_graph, its node induces the nodes that are recorded. Known weakly: an interrupt may keep its end untold."""
 
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on here."""
-    return any(type(o) is _Anomaly for o in observe.watching(observe.gate.get()))
+    return any(not o.ended for o in _in_force())
 
 
 def is_anomaly_check_nan_enabled() -> bool:
@@ -39,15 +40,24 @@ def is_anomaly_check_nan_enabled() -> bool:
     return _check_nan.get()
 
 
-def _set_enabled(enabled: bool, check_nan: bool = True) -> None:
+def _in_force() -> list[_Anomaly]:
+    """The observers of anomaly mode in this context."""
+    return [o for o in observe.watching(observe.gate.get()) if isinstance(o, _Anomaly)]
+
+
+def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
+    """Switch it on or off in this context. Returns the observer that was entered, if one was."""
     for value, name, position in ((enabled, "enabled", 1), (check_nan, "check_nan", 2)):
         if not isinstance(value, bool):
             raise TypeError(f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}")
     _check_nan.set(check_nan)
     if enabled and not is_anomaly_enabled():
-        observe.enter(_ANOMALY)
-    elif not enabled:
-        observe.leave(_ANOMALY)
+        observer = _Anomaly()
+        observe.enter(observer)
+        return observer
+    for former in _in_force() if not enabled else ():
+        observe.leave(former)
+    return None
 
 
 class detect_anomaly:
@@ -64,11 +74,15 @@ class detect_anomaly:
         self.prev_check_nan = is_anomaly_check_nan_enabled()
         warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
                       stacklevel=2)
+        self._entered: list[_Anomaly | None] = []
 
     def __enter__(self) -> None:
-        _set_enabled(True, self.check_nan)
+        self._entered.append(_set_enabled(True, self.check_nan))
 
     def __exit__(self, *exc: object) -> None:
+        observer = self._entered.pop()
+        if observer is not None:
+            observer.ended = True  # also where this is another context than that of the beginning, as generators end theirs anywhere
         _set_enabled(self.prev, self.prev_check_nan)
 
 
@@ -103,7 +117,7 @@ class Trace:
     def lines(self) -> list[tuple[str, int, str]]:
         """File, line and function of each frame, outermost first, without our own at their end."""
         frames = self.frames
-        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(_OWN)), len(frames))
+        inner = next((i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(OWN)), len(frames))
         return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(frames[inner:])]
 
     def tell(self, metadata: dict[str, Any]) -> None:
@@ -119,25 +133,26 @@ def _line(code: CodeType, at: int) -> int:
     return next((line for start, end, line in code.co_lines() if start <= at < end and line is not None), code.co_firstlineno)
 
 
-_OWN = (PACKAGE, "<multigrad", "<pullback")
-
-
 class _Anomaly(Observer):
     """Has nodes remember the Python frames that led to them, and looks at what nodes of a pass return."""
 
-    __slots__ = ()
     events = frozenset({NODE, STEP})
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if type(node) is not AccumulateGrad:
-            notes(node)[TRACEBACK] = Trace(sys._getframe(1), _running.get())
+        if self.ended:
+            observe.leave(self)
+        elif type(node) is not AccumulateGrad:
+            running = _running.get()
+            step = None if running is None else running()
+            runs = step is not None and step.result is NotImplemented
+            notes(node)[TRACEBACK] = Trace(sys._getframe(1), step.node if runs else None)  # type: ignore[union-attr]
 
-    def begin(self, call: Call) -> Node | None:
+    def begin(self, call: Call) -> ref[Call] | None:
         before = _running.get()
-        _running.set(call.node)
+        _running.set(ref(call))
         return before
 
-    def end(self, token: Node | None, call: Call) -> None:
+    def end(self, token: ref[Call] | None, call: Call) -> None:
         _running.set(token)
         if isinstance(call.result, Exception):
             error = call.result
@@ -149,9 +164,6 @@ class _Anomaly(Observer):
             except RuntimeError:
                 _tell(call.node)
                 raise
-
-
-_ANOMALY = _Anomaly()
 
 
 GOOD_LUCK = ("Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
@@ -181,17 +193,17 @@ def _tell(node: Node) -> None:
     metadata = node.metadata
     if TRACEBACK not in metadata:
         warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass "
-                      "for more information.", UserWarning, stacklevel=2)
+                      "for more information.", UserWarning, stacklevel=program())
         return
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(metadata[TRACEBACK])}",
-                  UserWarning, stacklevel=2)
+                  UserWarning, stacklevel=program())
     parent = metadata.get(PARENT)
     while parent is not None:
         metadata = parent.metadata
         if TRACEBACK not in metadata:
             warnings.warn("\n\nNo forward pass information available of the previous calculation that was induced by "
-                          f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=2)
+                          f"{parent.name()}. Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=program())
             return
         warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
-                      f"calculation:\n{''.join(metadata[TRACEBACK])}", UserWarning, stacklevel=2)
+                      f"calculation:\n{''.join(metadata[TRACEBACK])}", UserWarning, stacklevel=program())
         parent = metadata.get(PARENT)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.grad_mode import _Mode
 from ..engine.level import Layer, Run, enter_duals, outside
 from ..engine.level import dual_levels as _entered

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..custom.context import FunctionCtx
 from ..custom.function import Function, FunctionMeta, InplaceFunction, once_differentiable
+from ..custom.kept import FunctionCtx
 from ..custom.node import BackwardCFunction
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]

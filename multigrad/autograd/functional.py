@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from ..engine.computed import mark
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.grad_mode import enable_grad
-from ..engine.gradients import NOT_SCALAR, grad
+from ..engine.gradients import NOT_SCALAR, grad, owned
 from ..engine.level import Layer, Run, innermost
-from ..engine.ownership import owned
 from ..engine.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched import batch, examples

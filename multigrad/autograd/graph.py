@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .. import observe
 from ..custom.node import BackwardCFunction
 from ..engine import saved
 from ..engine.graph import GradientEdge, RemovableHandle, edge
@@ -114,7 +115,7 @@ class saved_tensors_hooks:
         self._entered.append(pair)
 
     def __exit__(self, *exc: object) -> None:
-        saved.leave(self._entered.pop())
+        observe.leave(self._entered.pop())
 
 
 class save_on_cpu(saved_tensors_hooks):

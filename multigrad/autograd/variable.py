@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from ..engine.convert import asarray
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.tensor import Tensor, wrap_new
 
 __all__ = ["Variable", "VariableMeta"]

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..engine import grad_mode
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array
-from ..engine.level import Layer, Run, outside
-from ..engine.pullback import conform_gradient
+from ..engine.element import is_array
+from ..engine.graph import conform_gradient
+from ..engine.level import Layer, Run, outside, own_switch
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .context import FunctionCtx, no_setup, no_vmap
-from .definition import Applied, Definition, new_ctx_class
-from .kept import lowered, rebuilt, replaced, value_in
+from .definition import Applied, Definition, new_ctx_class, no_setup, no_vmap
+from .kept import FunctionCtx, lowered, rebuilt, replaced, value_in
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .function import Application
 
 T = TypeVar("T")
 
@@ -43,7 +41,11 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
         if not rule.generate_vmap_rule and run.randomness is not None:  # a batched backward pass asks nobody
             raise BatchingError(f"You tried to vmap over {rule.__name__}, but it does not have vmap support. Please override and implement the "
                                 "vmap staticmethod or set generate_vmap_rule=True.")
-        return _by_generated(application, values, run, top._array.shape[0])
+        own = [isinstance(x, Batched) and x._elem.run is run for x in values]
+        vmapped = Vmapped(application, own, run, top._array.shape[0])
+        output, _, _ = application.inside(lowered(values, own), rule=vmapped)
+        lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
+        return application.raised(output, lifted, vmapped.left(values, lifted) if application.inner else None)
     if rule.generate_vmap_rule:
         raise BatchingError(f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
                             "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity.")
@@ -159,14 +161,6 @@ _CTX = ("needs_input_grad", "to_save", "saved_for_forward", "dirty_tensors", "no
 """What is on a BatchCtx besides what the user's forward puts there."""
 
 
-def _by_generated(application: Application, values: Sequence[Any], run: Run, size: int) -> Applied:
-    own = [isinstance(x, Batched) and x._elem.run is run for x in values]
-    vmapped = Vmapped(application, own, run, size)
-    output, _, _ = application.inside(lowered(values, own), rule=vmapped)
-    lifted = [batch(strip(x), run) if is_array(x) else x for x in (output if isinstance(output, tuple) else (output,))]
-    return application.raised(output, lifted, vmapped.left(values, lifted))
-
-
 class Vmapped(Definition):
     """What `generate_vmap_rule` makes of an operation for one application to batches: the same operation of all examples, one layer further in.
 
@@ -174,6 +168,7 @@ class Vmapped(Definition):
     own            per argument whether it is batched
     run, size      the transformation whose batches they are, and the number of examples
     names          of the last arguments
+    asked          whether there is a level further out, which asks for what the user's forward leaves on its ctx
     arguments      the shape of each, None of what is no array
     saved, pushed, attributes   what forward has kept by each way: which of that is batched (see `_apart`)
     layers, returned, state     the arguments of the user's forward, what it returned, and what it left on its ctx, until all is applied
@@ -188,7 +183,7 @@ class Vmapped(Definition):
         rule = self.rule = application.rule
         self.names, self.own, self.run, self.size = application.names, own, run, size
         self.__name__ = f"Vmapped{rule.__name__}"
-        self._follows = rule._follows
+        self._follows, self.asked = rule._follows, application.inner
         self.clear_saved_tensors_on_access = rule.clear_saved_tensors_on_access
         ctx = rule._backward_cls
         if ctx._vmapped is None:
@@ -221,7 +216,8 @@ class Vmapped(Definition):
         if user.dirty_tensors:
             raise GradientError(f"{rule.__name__}: mark_dirty is not supported inside vmap with generate_vmap_rule=True. Return a new array.")
         outs = output if isinstance(output, tuple) else (output,)
-        self.layers, self.returned, self.state = layers, outs, {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"}
+        if self.asked:
+            self.layers, self.returned, self.state = layers, outs, {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"}
         known = {id(a): b for a, b in zip(layers, inner, strict=True) if is_array(a)}
         results = []
         for x in outs:
@@ -268,7 +264,7 @@ class Vmapped(Definition):
 
     def _on_examples(self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Run], T]) -> T:
         """Run a method of the user's on batches of a level of their own, with the ctx that it gets, in the grad mode of now."""
-        mode = grad_mode._variable().get()
+        mode = own_switch().get()
         run = Run("vmap")
 
         def called() -> T:
@@ -316,7 +312,7 @@ def _together(x: Any, flags: Any, run: Run) -> Any:
 
 def _peeled(x: Any, run: Run) -> Any:
     """The value of a Tensor that was created inside of the transformation, or, as a constant, inside of one that runs in it."""
-    while isinstance(x, Tensor) and x._elem.run is not None and (x._run is run or (x._level > run.own_level and x._history is None)):
+    while isinstance(x, Tensor) and x._elem.run is not None and (x._elem.run is run or (x._elem.level > run.own_level and x._history is None)):
         x._check()
         x = x._array
     return x

@@ -9,11 +9,11 @@ from typing import Any
 
 from .. import tree
 from ..engine.level import Layer
+from ..engine.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
-from ..layers.transforming import returned
-from . import applying
 from .definition import new_ctx_class
+from .function import apply_function
 from .rules import JvpDefinition, RuleDefinition, VjpDefinition
 
 Function = Callable[..., Any]
@@ -67,8 +67,8 @@ class CustomFunction:
         if not call.linked:
             output = self.fun(*given)
             call.refuse_captured(output)
-            return output if tree.has_layer(given) else tree.replaced(lambda x: returned(x, True), output)
-        outs = applying.apply_function(call, call.handed_over(), ())
+            return output if tree.has_layer(given) else tree.replaced(strip, output)
+        outs = apply_function(call, call.handed_over(), ())
         return tree.built(call.output, outs)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -173,7 +173,7 @@ class custom_jvp(CustomFunction):
             if len(jvps) != len(primals):
                 raise TypeError(f"{self.name}: defjvps got {len(jvps)} rules, but the function has {len(primals)} arguments")
             output = self(*primals)
-            total: list[Any] = [None] * len(list(tree.leaves(output)))
+            total: list[Any] = [None] * len(tree.leaves(output))
             _, structure = tree.flattened(output)
             for rule, t in zip(jvps, tangents, strict=True):
                 if rule is not None:

@@ -5,8 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .context import PUBLIC, no_setup, no_vmap
+from .kept import PUBLIC
 from .node import BackwardCFunction
+
+
+def no_setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    """Save for backward, after a forward that gets no ctx."""
+    raise NotImplementedError("setup_context is not implemented.")
+
+
+def no_vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+    """Compute the outputs for a batch of examples: return (output, out_dims). For vmap.
+
+    info      info.batch_size, the number of examples, and info.randomness, the argument of vmap
+    in_dims   a tuple: for each of `args` the axis that counts the examples, or None for what is the same for all; nested as they are
+    args      arrays of all examples
+
+    `out_dims` says the same of the output: an int or None, or a structure of these like that of `output`. What vmap computes is
+    differentiated as any function; where a gradient is taken inside of vmap, backward and jvp are, with what setup_context keeps.
+    """
+    raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                              "generate_vmap_rule=True.")
 
 
 class Definition:

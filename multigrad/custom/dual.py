@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine import grad_mode
-from ..engine.dispatch import is_array
-from ..engine.level import Guest, Layer, outside
+from ..engine.element import is_array
+from ..engine.level import BASE, Guest, Layer, outside
 from ..engine.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from .context import FunctionCtx, no_setup
-from .definition import Applied
-from .kept import computed_in, lowered, movers, refusing, replaced
+from .definition import Applied, no_setup
+from .kept import FunctionCtx, computed_in, lowered, movers, refusing, replaced
 from .node import given_back
 
 if TYPE_CHECKING:
-    from .applying import Application
+    from .function import Application
 
 
 class ForwardCtx(FunctionCtx):
@@ -50,7 +48,7 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
         ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", grad_mode.BASE).call(lambda: rule.jvp(ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))))
+        given = Guest("jvp", BASE).call(lambda: rule.jvp(ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))))
         moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(outs):
             raise GradientError(f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs")

@@ -1,4 +1,4 @@
-"""What a Function keeps for its backward and its jvp, and what is not known of it.
+"""What forward says on its ctx, what that keeps for backward and jvp, and what is not known of it.
 
 Inputs and outputs that were kept come back with their history. Of an array that forward computed on the way (marked as such, see `Computed`) a
 second derivative would need how it depends on the inputs, which was not recorded. It comes back as a constant in an ordinary pass. Where a
@@ -9,6 +9,7 @@ level of forward mode.
 from __future__ import annotations
 
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
@@ -18,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..engine import saved
 from ..engine.computed import following
-from ..engine.dispatch import is_array
-from ..engine.element import Host
+from ..engine.element import Host, is_array
 from ..engine.graph import Node, describe, edge, modified, tick
 from ..engine.level import Layer, Run
 from ..engine.pullback import Pullback
@@ -32,8 +32,57 @@ if TYPE_CHECKING:
 
 OP = Op("Function", "autograd", "define", inspect.Signature(), {}, None, {}, None, None, False, "", None, "The user's own.", __name__)
 
+PUBLIC = "multigrad.autograd.function"
+"""Where users have the classes of this room from."""
 
-# What was kept
+
+# What is kept
+
+
+class FunctionCtx:
+    """What forward may ask of its ctx."""
+
+    __module__ = PUBLIC
+
+    to_save: Sequence[Any] | None = None
+    saved_for_forward: Sequence[Any] | None = None
+    dirty_tensors: Sequence[Any] | None = None
+    non_differentiable: Sequence[Any] | None = None
+    materialize_grads: bool = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep arrays for backward, which finds them in `saved_tensors`: inputs, outputs or others; None is allowed.
+
+        Only what is kept this way is freed after the backward pass and checked for in-place modification. To be called
+        once, in forward or setup_context; a second call replaces the first.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep arrays for `jvp`, which finds them in `saved_tensors`. To be called once, as `save_for_backward`."""
+        for x in tensors:
+            if x is not None and not is_array(x):
+                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Say which inputs forward modifies in place, before or after it does. Each must be returned."""
+        self.dirty_tensors = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Deprecated, and without effect: shared memory is tracked by itself."""
+        warnings.warn("`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
+                      "Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Say which outputs have no gradient. backward still gets one for each of them: zeros."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None as the gradient of an output that was not used."""
+        if not isinstance(value, bool):
+            raise TypeError(f"set_materialize_grads received an invalid combination of arguments - got ({type(value).__name__}), but expected (bool)")
+        self.materialize_grads = value
 
 
 class Slot:

@@ -18,18 +18,17 @@ from .. import observe
 from ..engine import grad_mode
 from ..engine.backward import Pass, current
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import is_array, itself, mode_at, recording_at, wrap_like
-from ..engine.element import Element, Host, host_of, mixed
-from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
+from ..engine.dispatch import itself, recording_at, wrap_like
+from ..engine.element import Element, Host, host_of, is_array, mixed
+from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, conform_gradient, edge, extra, tick
 from ..engine.layout import Location
-from ..engine.level import Guest, Layer, Run, Switch, innermost
-from ..engine.pullback import Pullback, conform_gradient
+from ..engine.level import BASE, Layer, Run, Switch, as_guest, innermost
+from ..engine.pullback import Pullback
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
 from ..errors import GradientError, program
-from .context import PUBLIC, FunctionCtx
-from .kept import CONTAINERS, OP, TWICE, Computed, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
+from .kept import CONTAINERS, OP, PUBLIC, TWICE, Computed, FunctionCtx, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """What forward says about arrays; dropped with forward, since an output among them would keep its own node alive."""
@@ -71,13 +70,14 @@ class BackwardCFunction(FunctionCtx):
     _ref: weakref.ref[CustomNode] | None
 
     def _begin(self, rule: Any, flat: Sequence[Any], top: Tensor | None, computed: Computed | None) -> None:
-        """Take note of the arguments, as they are before forward."""
+        """Take note of the arguments, which are up to date, as they are before forward."""
         self._rule = rule
         if top is None:
             self._run, self._level, records = None, 1, False
         else:
             elem = top._elem
-            self._run, self._level, self._host, records = elem.run, elem.level, elem.host, mode_at(top)
+            self._run, self._level, self._host, mode = elem.run, elem.level, elem.host, observe.gate.get()
+            records = mode is True or mode.at(elem.run, elem.level)
         needs, edges, nodes = [], [], []
         arguments: list[tuple[tuple[int, ...], Element] | None] = []
         for x in flat:
@@ -85,7 +85,6 @@ class BackwardCFunction(FunctionCtx):
             if isinstance(x, Tensor):
                 elem, shape = x._elem, x._array.shape
                 if elem.level == self._level:
-                    x._check()
                     node = x._node
                     if node is not None and node.hidden:
                         node = None
@@ -188,7 +187,8 @@ class BackwardCFunction(FunctionCtx):
         """An array that the user's code made, as a Tensor of this level."""
         if like is None:
             return x if isinstance(x, Tensor) else wrap_new(x)
-        x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
+        if isinstance(x, Layer):
+            x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
         return x if isinstance(x, Tensor) and x._elem.level == self._level else wrap_in(self._run, self._level, x)
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:
@@ -368,13 +368,11 @@ class BackwardCFunction(FunctionCtx):
         given = [self._given(i, x, like) for i, x in enumerate(g)]
         reach = max((x._level for x in given if isinstance(x, Layer)), default=0)  # above this level: gradients that are of a transformation
         mode = mode_in_backward(self._run, self._level)
-        joined = grad_mode.joined(mode)
-        called = self._called if joined is grad_mode._variable() else partial(Guest("backward", joined).call, self._called)
         if p.create or (self._run is None and not grad_mode.recording()):
-            output = called(given)
+            output = as_guest("backward", mode, self._called, given)
         else:
             with grad_mode.switched_off(mode):
-                output = called(given)
+                output = as_guest("backward", mode, self._called, given)
         results = output if isinstance(output, tuple) else (output,)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
@@ -469,5 +467,5 @@ def given_back(x: Any, most: int, whence: str, call: str = "Tensor that it comes
 def mode_in_backward(run: Run | None, level: int) -> Switch:
     """What switches off the recording of one level only: the levels further in may be about to differentiate this pass."""
     if run is None:
-        return grad_mode.BASE
+        return BASE
     return run.grad_mode if level == run.own_level else run.inner

@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import tree
 from ..engine import grad_mode
-from ..engine.dispatch import is_array, recording_at
-from ..engine.element import Element
-from ..engine.level import Layer, Run, innermost
+from ..engine.dispatch import recording_at
+from ..engine.element import Element, is_array
+from ..engine.level import BASE, Layer, Run, innermost, own_switch
 from ..engine.tensor import Tensor, element_of, wrap
 from ..errors import GradientError
 from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
@@ -73,7 +73,7 @@ class RuleDefinition(Definition):
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
         runs = {layer._run for layer in layers if isinstance(layer, Tensor)}
-        modes = {run.grad_mode for run in runs if run is not None} | {grad_mode.BASE, grad_mode._variable()}
+        modes = {run.grad_mode for run in runs if run is not None} | {BASE, own_switch()}
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
 

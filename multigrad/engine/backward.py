@@ -12,16 +12,14 @@ from .. import observe
 from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, gate
 from ..registry import Rule
-from . import grad_mode
 from .accumulation import accumulate, astype, widened
-from .dispatch import lifted
 from .element import narrow_seen
-from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, check_versions, watched
+from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, added, check_versions, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .layout import last_write
-from .level import Layer, Switch, added, come_back, go_outside, restored, running, settle, undo
+from .level import BASE, Layer, Switch, come_back, go_outside, restored, running, settle, undo
 from .reach import reach, survey
-from .tensor import Tensor, strip, wrap_at
+from .tensor import Tensor, lifted, strip, wrap_at
 
 
 class Pass:
@@ -425,7 +423,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     if run is not None or running() is not None:
         before = undo()
         try:
-            _run_in_mode(grad_mode.BASE if run is None else run.inner, roots, p)
+            _run_in_mode(BASE if run is None else run.inner, roots, p)
         finally:
             settle(before)
         return
@@ -433,7 +431,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     try:  # the same at the base level, where these two are all that is set, in a third of the time
         try:
             if mode is not True or p.create:
-                _run_in_mode(grad_mode.BASE, roots, p)
+                _run_in_mode(BASE, roots, p)
             else:
                 gate.set(OFF)
                 _run_here(roots, p)
@@ -455,7 +453,7 @@ def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 
 def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """As `run`, for those who watch: each leaf runs as soon as its gradient is complete, as in PyTorch, and no node takes the short way."""
+    """As `run`, where there are hooks on leaves: each leaf runs when its gradient is complete, as in PyTorch, and no node takes the short way."""
     p.reached, due = reach(roots, p)
     p.groups = {}
     heap: list[tuple[float, Node]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextvars import ContextVar
+from functools import partial
 from itertools import chain
 from operator import countOf
 from typing import Any
@@ -15,8 +16,8 @@ from ..observe import OPERATION
 from ..provided import provide
 from ..registry import OPS, linear
 from .computed import mark
-from .dispatch import is_array, recording_at
-from .element import SCALARS, Host, host_named, host_of, named_dtype
+from .dispatch import recording_at
+from .element import SCALARS, Host, host_named, host_of, is_array, named_dtype
 from .fast import function_of
 from .level import Layer
 from .tensor import Data, Tensor, View, wrap, wrap_new
@@ -93,10 +94,12 @@ def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host 
         return wrap_new(obj)
     if own is None and host is None:
         host = default_host()  # the first that is asked for fills the table of operations
+    if observe.gate.get() is True:
+        return _made_array(obj, own, dtype, device, copy, host)
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not gone through
     found: Tensor = observe.call(OPERATION, op, op.name, tuple(op.roles), (shown, dtype, device, copy),
-                                 lambda: _made_array(obj, own, dtype, device, copy, host))
+                                 partial(_made_array, obj, own, dtype, device, copy, host))
     return found
 
 

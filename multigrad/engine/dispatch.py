@@ -18,7 +18,7 @@ from ..provided import provide
 from ..registry import Op, per_operation
 from . import layout, tensor
 from .computed import following, mark
-from .element import SCALARS, Element, Host, common_host, host_of, mixed, named_dtype
+from .element import SCALARS, Element, Host, common_host, host_of, is_array, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .layout import WHOLE, Step
 from .level import Layer
@@ -404,18 +404,6 @@ def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
         elif need:
             flat.append(e)
     return flat
-
-
-def is_array(x: Any) -> bool:
-    """Whether `x` is a layer or a raw array of a known library."""
-    return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
-
-
-def lifted(x: Any) -> Any:
-    """A raw array, or each of a tuple, as a constant, so that a rule sees layers only."""
-    if type(x) is tuple:
-        return tuple(map(lifted, x))
-    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:

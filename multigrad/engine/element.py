@@ -242,6 +242,11 @@ def host_of(x: Any) -> Host | None:
     return host
 
 
+def is_array(x: Any) -> bool:
+    """Whether `x` is a layer or a raw array of a known library."""
+    return isinstance(x, Layer) or (type(x) not in SCALARS and host_of(x) is not None)
+
+
 def forget() -> None:
     """Drop what was found for operations, after one was replaced; namespaces that users hold are emptied, not exchanged."""
     for host in list(_hosts.values()):

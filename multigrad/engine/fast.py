@@ -445,7 +445,7 @@ def _saved_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
     array = local[argument].value
     if what in ("device", "order"):
         return f"_p.host.{what}(_p.xp, {array})"
-    return f"{array}.{what}"
+    return "_e.dtype" if what == "dtype" else f"{array}.{what}"
 
 
 def _cell_text(op: Op, name: str, operands: Sequence[Operand]) -> str:

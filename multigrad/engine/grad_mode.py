@@ -16,13 +16,10 @@ from .. import observe
 from ..observe import NONE, OFF, made
 from . import level
 from .each_call import each_call
-from .level import Switch, running
+from .level import BASE, Switch, own_switch, running
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-
-BASE = level.BASE
-"""The grad mode of the base level."""
 
 _gate, _set = observe.gate.get, observe.gate.set
 
@@ -33,54 +30,9 @@ def recording() -> bool | None:
     return True if gate is True else gate.base
 
 
-class Several(Switch):
-    """Grad modes of several levels, which users switch as one. It is on where the first one is."""
-
-    __slots__ = ("modes",)
-
-    def __init__(self, *modes: Switch) -> None:
-        self.modes = modes
-
-    def within(self, gate: Any) -> Any:
-        return Values(mode.within(gate) for mode in self.modes)
-
-    def changed(self, gate: Any, on: Any) -> Any:
-        values = on if type(on) is Values else (on,) * len(self.modes)
-        for mode, value in zip(self.modes, values, strict=True):
-            gate = switched_in(gate, mode, value)
-        return gate
-
-
-class Values(tuple[Any, ...]):
-    """The values of several modes, to be restored one by one."""
-
-    __slots__ = ()
-
-    def __bool__(self) -> bool:
-        return bool(self[0])
-
-
-def joined(mode: Switch) -> Switch:
-    """What users switch where arrays of the level of `mode` are theirs to compute with: that level, and the innermost one."""
-    innermost = _variable()
-    if innermost is mode or (type(innermost) is Several and mode in innermost.modes):
-        return innermost
-    return Several(mode, innermost)
-
-
-def _variable() -> Switch:
-    run = running()
-    return BASE if run is None else run.grad_mode
-
-
 def is_grad_enabled() -> bool:
     """Whether operations are recorded now, at the innermost running transformation."""
-    return bool(_variable().get())
-
-
-def switched_in(gate: Any, variable: Switch, mode: Any) -> Any:
-    """The state of the gate after `variable.turn(mode)`."""
-    return variable.changed(gate, mode) if mode or variable.within(gate) else gate
+    return bool(own_switch().get())
 
 
 def recorded(function: Callable[..., T], *args: Any) -> T:
@@ -97,7 +49,7 @@ def quiet(gate: Any) -> Any:
     """The state of the gate with what users switch off."""
     if gate is not True and gate.base and gate.quiet is not None and running() is None:
         return gate.quiet
-    return switched_in(gate, _variable(), False)
+    return own_switch().turned(gate, False)
 
 
 Before = tuple[Switch, Any, Any, Any]
@@ -138,8 +90,8 @@ class _Mode:
         """What is to be restored, and set."""
         if (gate is True or gate is OFF) and running() is None:
             return BASE, gate is True, gate, self.mode or OFF
-        variable = _variable()
-        return variable, variable.within(gate), gate, switched_in(gate, variable, self.mode)
+        variable = own_switch()
+        return variable, variable.within(gate), gate, variable.turned(gate, self.mode)
 
     def __exit__(self, *exc: object) -> None:
         variable, mode, gate, ours = self._outer[-1]
@@ -221,7 +173,7 @@ class set_grad_enabled(_Mode):
             super().__enter__()
             return
         self._outer.append(self._entered.pop())
-        _variable().turn(self.mode)
+        own_switch().turn(self.mode)
 
     def __call__(self, function: F) -> F:
         if self._entered:  # decorating undoes what the constructor did

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import GradientError
+from ..backends.kernels import SOLE_OWNER
+from ..errors import GradientError, program
 from ..provided import provide, wanted
 from . import level, tensor
 from .accumulation import outer_leaf
 from .backward import Pass, run_pass
 from .computed import following, mark
-from .dispatch import is_array
+from .element import is_array
 from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
-from .ownership import owned
 from .reach import reach
 from .tensor import Tensor, element_of, wrap_at
 
@@ -154,7 +155,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
                       "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
                       "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
-                      "leak.", UserWarning, stacklevel=2)
+                      "leak.", UserWarning, stacklevel=program())
     given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
     roots, top = _roots(outputs, given, create_graph)
     for _, g in roots:
@@ -325,6 +326,79 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
         host = t._elem.host
         g = host.place(host.xp, g, innermost(t))
     return mark(wrap_at(t, g))
+
+
+# ----- Derivatives as users get them: arrays that nothing else shares, writable where the library's arrays are -----
+#
+# A pass may end with one array as the gradient of two arguments, with a broadcast, or with the array that the user gave as a cotangent. What
+# is handed out is copied, unless reference counts prove that it is in nobody else's hands, as the kernel `own` does for the `.grad` of a leaf.
+
+
+def owned(values: list[Any], like: Any) -> Any:
+    """Take the last of `values`, a derivative with respect to `like` or of it, and return it as an array of its own.
+
+    The list should hold the only reference to a value that need not be copied. A scalar of the library stays one if `like` is one.
+    """
+    x = values[-1]
+    if isinstance(x, Layer):
+        layered = _owned_tensor if isinstance(x, Tensor) else _owned_layer
+        del x
+        return layered(values)
+    host = element_of(x).host
+    if not host.mutable or (isinstance(x, host.scalars) and isinstance(like, host.scalars)):
+        return values.pop()
+    del x
+    return host.own(host.xp, values.pop(), None)
+
+
+def _owned_tensor(values: list[Any]) -> Any:
+    """The same of a Tensor. One with a history owns its memory unless it is a view; whatever writes there counts versions."""
+    if values[-1]._history is not None and _is_sole(values):
+        return values.pop()
+    sole = _references(values) <= SOLE
+    t = values.pop()
+    t._check()
+    if t._history is not None:
+        return t.clone()
+    inner = [t._array]
+    if sole:
+        t._array = None
+    found = wrap_at(t, owned(inner, t))
+    return found if t._node is None else mark(found)
+
+
+def _owned_layer(values: list[Any]) -> Any:
+    """The same of a layer that is never written: another layer, since a write exchanges the value, of parts that can be handed out in turn."""
+    sole = _references(values) <= SOLE
+    x = values.pop()
+    x._check()
+    if not sole or x._view is not None:
+        x = x._copied()
+    for name in x._parts:
+        inner = [getattr(x, name)]
+        if inner[0] is not None:
+            setattr(x, name, None)
+            setattr(x, name, owned(inner, x))
+    return x
+
+
+def _references(values: list[Any]) -> int:
+    return sys.getrefcount(values[-1])
+
+
+SOLE = -1 if SOLE_OWNER < 0 else _references([object()])
+"""What `_references` says where only the list holds the value. No count is as low where a count proves nothing."""
+
+
+def _is_sole(values: list[Any]) -> bool:
+    """Whether only the list holds this Tensor, and it shares its memory with no other one."""
+    if _references(values) > SOLE:
+        return False
+    t = values[-1]
+    if t._view is None:
+        return type(t._node) is not AccumulateGrad
+    base = [t._view[0]]  # of which a reshaped or transposed array shows all
+    return base[0].size == t.size and sys.getrefcount(base[0]) <= SOLE + 1 and base[0]._view is None and type(base[0]._node) is not AccumulateGrad
 
 
 provide(tensor, backward=backward)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -33,10 +34,10 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
 
     `named`: operands that the function gets by keyword.
     """
-    told = observe.observers(WRITE)
+    told = () if observe.gate.get() is True else observe.observers(WRITE)
     if told:
         call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
-        return observe.around(told, call, lambda: _in_place(op, function, t, others, direct, named))
+        return observe.around(told, call, partial(_in_place, op, function, t, others, direct, named))
     return _in_place(op, function, t, others, direct, named)
 
 
@@ -210,7 +211,10 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
-    observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), lambda: _set_item(op, function, t, key, value), of=t)
+    if observe.gate.get() is True:
+        _set_item(op, function, t, key, value)
+    else:
+        observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), partial(_set_item, op, function, t, key, value), of=t)
 
 
 def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:

@@ -104,6 +104,9 @@ class Leaving(Surface):
 
     @conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._as_numpy(dtype, copy)
+
+    def _as_numpy(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
         self._refuse("numpy()", "tensor.detach().numpy()")
@@ -116,7 +119,7 @@ class Leaving(Surface):
     @conversion
     def numpy(self) -> Any:
         """The values as a NumPy array. Raises if the Tensor requires grad."""
-        return self.__array__()
+        return self._as_numpy()
 
     @conversion
     def __dlpack__(self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None,

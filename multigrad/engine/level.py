@@ -72,11 +72,6 @@ def innermost(x: Any) -> Any:
     return x
 
 
-def added(a: Any, b: Any) -> Any:
-    """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
-    return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b
-
-
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off. Right per thread and per asyncio task, as the gate is, which holds it."""
 
@@ -89,10 +84,8 @@ class Switch:
         gate.set(self.changed(gate.get(), on))
 
     def turn(self, on: Any) -> None:
-        """Set it, of which two values are off: switching off what is off changes nothing."""
-        mode = gate.get()
-        if on or self.within(mode):
-            gate.set(self.changed(mode, on))
+        """Switch it on or off."""
+        gate.set(self.turned(gate.get(), on))
 
     def within(self, mode: Any) -> Any:
         """What it is in that state of the gate."""
@@ -105,6 +98,10 @@ class Switch:
             return mode
         off = off - {self} if on else off | {self}
         return made(True, off, NOTHING) if mode is True else made(mode.base, off, mode.watch)
+
+    def turned(self, mode: Any, on: Any) -> Any:
+        """The same where it is switched. Two values are off: switching off what is off changes nothing."""
+        return self.changed(mode, on) if on or self.within(mode) else mode
 
 
 class BaseSwitch(Switch):
@@ -126,6 +123,30 @@ class BaseSwitch(Switch):
 
 
 BASE = BaseSwitch()
+"""The grad mode of the base level."""
+
+
+class Several(tuple[Switch, ...], Switch):
+    """Grad modes of several levels, which users switch as one. It is on where the first one is."""
+
+    __slots__ = ()
+
+    def within(self, mode: Any) -> Any:
+        return Values(switch.within(mode) for switch in self)
+
+    def changed(self, mode: Any, on: Any) -> Any:
+        for switch, value in zip(self, on if type(on) is Values else (on,) * len(self), strict=True):
+            mode = switch.turned(mode, value)
+        return mode
+
+
+class Values(tuple[Any, ...]):
+    """The values of several modes, to be restored one by one."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return bool(self[0])
 
 
 class Run:
@@ -140,15 +161,20 @@ class Run:
     elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
     deep       those of its levels at which a value has been a layer itself
     leaves     how many leaves have been made at its levels
+    own_level, tensor_level, dual_level   the number of its own level, of that of Tensors created inside it, and of that of forward-mode duals
     """
 
-    __slots__ = ("deep", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "number", "outer", "randomness")
+    __slots__ = (
+        "deep", "dual_level", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "outer", "own_level", "randomness",
+        "tensor_level",
+    )  # fmt: skip
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mode: Switch | None = None) -> None:
         self.name = name
         self.outer = _running.get()
-        self.number = next(_numbers)
-        self.grad_mode = Switch()
+        self.own_level = 3 * next(_numbers)
+        self.tensor_level, self.dual_level = self.own_level + 1, self.own_level + 2
+        self.grad_mode = Switch() if mode is None else mode
         self.inner = Switch()
         self.finished = False
         self.inputs: list[Any] = []
@@ -183,23 +209,18 @@ class Run:
             settle(before)
             self.elements.clear()
 
-    @property
-    def own_level(self) -> int:
-        return 3 * self.number
-
-    @property
-    def tensor_level(self) -> int:
-        return 3 * self.number + 1
-
-    @property
-    def dual_level(self) -> int:
-        return 3 * self.number + 2
-
 
 _numbers = count(1)
 _running: ContextVar[Run | None] = ContextVar("multigrad.transformation", default=None)
 running = _running.get
 """The innermost running transformation, or None."""
+
+
+def own_switch() -> Switch:
+    """What users switch: the grad mode of the innermost running transformation, or of the base level."""
+    run = _running.get()
+    return BASE if run is None else run.grad_mode
+
 
 state: list[ContextVar[Any]] = [_running, gate]
 """What the engine sets around code that it calls, in each thread and asyncio task: the transformation, the gate, the pass."""
@@ -281,12 +302,19 @@ class Guest(Run):
 
     __slots__ = ()
 
-    def __init__(self, name: str, mode: Switch) -> None:
-        super().__init__(name)
-        self.grad_mode = mode
-
     def records_in(self, mode: Mode, level: int) -> bool:
         return bool(self.grad_mode.within(mode))
+
+
+def as_guest(name: str, mode: Switch, function: Callable[..., T], *args: Any) -> T:
+    """Call code of the user's that gets arrays of the level of `mode`.
+
+    What it switches is that level and the innermost one, or enable_grad in it would do nothing for these arrays.
+    """
+    innermost = own_switch()
+    if innermost is mode or (type(innermost) is Several and mode in innermost):
+        return function(*args)
+    return Guest(name, Several((mode, innermost))).call(function, *args)
 
 
 class outside:

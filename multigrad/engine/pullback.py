@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import GradientError, MissingRuleError
+from ..errors import MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
-from .graph import expose
+from .graph import conform_gradient, expose
 from .residuals import residuals
 
 if TYPE_CHECKING:
@@ -52,37 +52,6 @@ class Pullback:
             raise AttributeError(name)
         self.vjp = self.make()
         return self.vjp
-
-
-def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Give a gradient the shape and the dtype of the argument it belongs to."""
-    if g is None:
-        return None
-    try:
-        given = g.shape
-    except AttributeError:
-        raise GradientError(f"a derivative rule returned {type(g).__name__}; it must return an array of the shape of its argument, {shape}") from None
-    if given != shape:
-        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
-            raise GradientError(f"a derivative rule returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
-        g = unbroadcast(xp, g, shape)
-    if g.dtype != dtype:
-        if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
-            g = xp.real(g)
-        if g.dtype != dtype:
-            g = xp.astype(g, dtype)
-    return g
-
-
-def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `g` over the axes along which an argument of that shape was repeated."""
-    extra = len(g.shape) - len(shape)
-    if extra == 1 and g.shape[1:] == shape:  # a bias
-        return xp.sum(g, axis=0, dtype=g.dtype)
-    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
-    if axes:
-        g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
-    return g if g.shape == shape else xp.reshape(g, shape)
 
 
 @per_operation

@@ -133,16 +133,9 @@ class Pair(Keeper):
 
 
 def enter(keeper: Keeper) -> None:
-    """Put this in force, until `leave`."""
+    """Put this in force, until `observe.leave`."""
     _refuse_if_disabled()
     observe.enter(keeper)
-
-
-def leave(keeper: Keeper) -> None:
-    """Take what was entered last out of force. Where `keeper` itself is no more, what it was entered in has ended, and all in it."""
-    observers = watching(gate.get())
-    if keeper in observers:
-        observe.leave(next(x for x in reversed(observers) if isinstance(x, Keeper)))
 
 
 def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .dispatch import is_array
+from .element import is_array
 from .level import Layer, Run
 from .tensor import Tensor, wrap_in
 

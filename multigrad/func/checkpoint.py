@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, ref
 
 from .. import observe, tree
 from ..engine import backward, grad_mode, level, saved
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.graph import QUIET, Node, modified, tick
 from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, wrap
@@ -269,16 +269,21 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 
 def _forget() -> None:
-    """Within the context of a call: the pass in which it was made, and the hooks, are not for its second run."""
+    """Within the context of a call: the pass in which it was made, the hooks and who observed it, are not for its second run."""
     backward.forget_pass()
     observe.put(())
 
 
 class _Second(saved.Keeper):
-    """A second run of a function, for the sake of the arrays of the numbers in `wanted`. Its own graph is of no use."""
+    """A second run of a function, for the sake of the arrays of the numbers in `wanted`. Its own graph is of no use.
+
+    It is part of what asks for these arrays: who observes that, observes the run.
+    """
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
         self.call = call
+        self.observers = tuple(o for o in observe.watching(observe.gate.get()) if not isinstance(o, saved.Keeper))
+        self.place = observe.here()
         self.wanted = wanted
         self.last = max(wanted)
         self.count = 0
@@ -288,6 +293,7 @@ class _Second(saved.Keeper):
         self.start = tick()
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        observe.put(self.observers, self.place)
         with suppress(_Enough):
             saved.under(self, self.call.function, *args, **kwargs)
         if self.refused is not None:

@@ -6,16 +6,16 @@ over raw arrays, under `jax.jit`, and inside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import tree
 from ..engine.level import Layer, Run
-from ..engine.tensor import element_of
+from ..engine.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
 from ..layers.dual import check_tangent
-from ..layers.transforming import derivative, returned, zeros_like
+from ..layers.transforming import as_tensor, derivative, zeros_like
 from .reverse import Function, _call, _outside, check_function, vjp
 
 
@@ -55,16 +55,17 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     run = Run(name)
     output = aux = None
 
-    def listed(duals: list[Any]) -> list[Any]:
+    def listed(duals: list[Any]) -> Iterable[Any]:
         nonlocal output, aux
         given = iter(duals)
         inputs = [tree.filled(a, given) if i in chosen else a for i, a in enumerate(args)]
         output, aux = _call(function, inputs, kwargs, has_aux, name, run)
-        return list(tree.leaves(output))
+        return tree.leaves(output)
 
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
     outs, moved = transforming.jvp(listed, values, tangents, run)
-    return tree.filled(output, iter([returned(x, raw) for x in outs])), outs, moved, _outside(aux, run, raw)
+    finish = strip if raw else as_tensor
+    return tree.filled(output, map(finish, outs)), outs, moved, _outside(aux, run, raw)
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -76,7 +77,7 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any
     check_function(function, "linearize")
     primals = tuple(tree.replaced(lambda x: x, p) for p in primals)
     output, pullback = vjp(function, *primals)
-    outs = list(tree.leaves(output))
+    outs = tree.leaves(output)
     smooth = [i for i, x in enumerate(outs) if element_of(x).floating]
 
     def transposed(cotangents: list[Any]) -> Any:

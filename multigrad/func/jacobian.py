@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
+from ..engine.element import is_array
 from ..engine.level import Layer, Run, innermost
 from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError
@@ -141,7 +141,7 @@ class _Jacobian:
         return run, output, aux, flat
 
     def _rows(self, run: Run, output: Any, aux: Any, inputs: list[Tensor], chunk_size: int | None) -> Any:
-        outs = list(tree.leaves(output))
+        outs = tree.leaves(output)
         _real(outs, self.name, "output")
         blocks = []
         for out in outs:

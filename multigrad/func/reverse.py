@@ -6,21 +6,20 @@ other's derivatives, over raw arrays, under `jax.jit`, and inside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from math import prod
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
+from ..engine.element import SCALARS, is_array
 from ..engine.gradients import NOT_SCALAR, seed
 from ..engine.level import Layer, Run
-from ..engine.tensor import Tensor, element_of
+from ..engine.tensor import Tensor, element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
 from ..layers.constants import Constants
-from ..layers.transforming import depends_on, derivative, gradients_of, input_of, left_of, returned, value_at
+from ..layers.transforming import as_tensor, depends_on, derivative, gradients_of, input_of, left_of, value_at
 
 Function = Callable[..., Any]
 
@@ -40,12 +39,12 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     run = Run("vjp")
     output = aux = None
 
-    def listed(inputs: list[Any]) -> list[Any]:
+    def listed(inputs: list[Any]) -> Iterable[Any]:
         nonlocal output, aux
         output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, "vjp", run)
-        return list(tree.leaves(output))
+        return tree.leaves(output)
 
-    _, pulled = transforming.vjp(listed, list(tree.leaves(primals)), run)
+    _, pulled = transforming.vjp(listed, tree.leaves(primals), run)
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
@@ -56,7 +55,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
         del given
         return tuple(tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals)
 
-    result = tree.replaced(lambda t: returned(left_of(t, run), raw), output)
+    result = _outside(output, run, raw)
     return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
 
 
@@ -94,7 +93,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         found = gradients_of([output], seeds, flat, run, keep=False)
         del seeds, value
         grads = tuple([tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen])
-        primal = returned(left_of(output, run), raw)
+        primal = _outside(output, run, raw)
         return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
 
     return differentiated
@@ -171,5 +170,7 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
 
 
 
-def _outside(aux: Any, run: Run, raw: bool) -> Any:
-    return tree.replaced(lambda t: returned(left_of(t, run), raw), aux)
+def _outside(given: Any, run: Run, raw: bool) -> Any:
+    """What the function returned, when the transformation is over: raw arrays for raw arrays, Tensors for Tensors."""
+    finish = strip if raw else as_tensor
+    return tree.replaced(lambda t: finish(left_of(t, run)), given)

@@ -7,14 +7,13 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
+from ..engine.element import SCALARS, is_array
+from ..engine.gradients import owned
 from ..engine.level import Layer, Run
-from ..engine.ownership import owned
-from ..engine.tensor import Tensor, element_of
+from ..engine.tensor import Tensor, element_of, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
-from ..layers.transforming import returned
+from ..layers.transforming import as_tensor
 from .reverse import Function, check_function
 
 
@@ -44,7 +43,7 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
 
     @wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        leaves = list(tree.leaves(args))
+        leaves = tree.leaves(args)
         axes = _spread(args, in_axes, "in_axes")
         raw = not any(isinstance(x, Layer) for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves))
         inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
@@ -109,7 +108,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
     run = Run("vmap")
     run.randomness = randomness
     level = run.own_level
-    given: list[Any] = [None if a is None else Batched._make(x, run, level) for x, a in zip(inner, axes, strict=True)]
+    given: list[Any] = [None if a is None else Batched._around(x, run, level) for x, a in zip(inner, axes, strict=True)]
     if kwargs or None in axes:
         constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
         given = [constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)]
@@ -121,7 +120,8 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], inne
         return output, [(*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)]
 
     output, found = run.call(called)
-    return tree.filled(output, iter([returned(_placed(x, mine, a, size), raw) for x, mine, a in found]))
+    finish = strip if raw else as_tensor
+    return tree.filled(output, iter([finish(_placed(x, mine, a, size)) for x, mine, a in found]))
 
 
 def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
@@ -129,10 +129,10 @@ def _unbatched(x: Any, run: Run) -> tuple[Any, bool]:
     if not is_array(x):
         raise TypeError("vmap: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
                         f"{type(x).__name__}")
-    while isinstance(x, Tensor) and x._run is run:  # made inside
+    while isinstance(x, Tensor) and x._elem.run is run:  # made inside
         x._check()
         x = x._array
-    if isinstance(x, Batched) and x._run is run:
+    if isinstance(x, Batched) and x._elem.run is run:
         x._check()
         return x._array, True
     return x, False
@@ -162,4 +162,4 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
         host = element_of(chunks[0]).host
         xp = host.bound if any(isinstance(x, Layer) for x in chunks) else host.xp
         joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
-    return tree.filled(parts[0], iter([returned(x, raw) for x in joined]))
+    return tree.filled(parts[0], map(strip if raw else as_tensor, joined))

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import lifted
 from ..engine.element import SCALARS, Host
 from ..engine.endings import Lines, Locals, Part, Text, tuple_text
 from ..engine.level import Layer, outside
-from ..engine.tensor import strip
+from ..engine.tensor import lifted, strip
 from ..engine.ways import Ending
 from ..registry import Op, behind_batch, per_operation
 

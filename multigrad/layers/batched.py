@@ -14,17 +14,17 @@ from math import prod
 from typing import Any
 from weakref import WeakSet
 
-from ..engine import grad_mode, gradients, ways
+from ..engine import gradients, ways
 from ..engine.backward import Pass
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, is_array, lifted, plain_scalars, resolve_composite, run_raw
-from ..engine.element import SCALARS, Host, common_host, mixed
-from ..engine.level import Guest, Layer, Run, outside
+from ..engine.dispatch import carried_out, plain_scalars, resolve_composite, run_raw
+from ..engine.element import SCALARS, Host, common_host, is_array, mixed
+from ..engine.level import Guest, Layer, Run, outside, own_switch
 from ..engine.rules import array_index, positions
-from ..engine.tensor import element_of, peeled, stopped, strip
-from ..errors import BatchingError, GradientError
+from ..engine.tensor import element_of, lifted, peeled, stopped, strip
+from ..errors import BatchingError, GradientError, program
 from ..observe import conversion
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
@@ -42,22 +42,17 @@ class Batched(Immutable):
     __slots__ = ()
     _several = True
 
-    @classmethod
-    def _make(cls, x: Any, run: Run, level: int) -> Batched:
-        b: Batched = cls._around(x, run, level)
-        return b
-
     def _take(self, value: Any) -> None:
         self._array, self._elem = value._array, value._elem
 
     def _constant(self, x: Any) -> Batched:
-        return Batched._make(repeated(x, self._array.shape[0]), self._run, self._level)
+        return Batched._around(repeated(x, self._array.shape[0]), self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Batched:
-        return Batched._make(stopped(self._array) if stop else self._array, self._run, self._level)
+        return Batched._around(stopped(self._array) if stop else self._array, self._run, self._level)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Batched:
-        return Batched._make(function(self._array), self._run, self._level)
+        return Batched._around(function(self._array), self._run, self._level)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -99,11 +94,11 @@ class Batched(Immutable):
         if op.outputs == ():
             if not is_array(ans):
                 return ans
-            x = Batched._make(ans, top._run, top._level)
+            x = Batched._around(ans, top._run, top._level)
             if op.view is not False:
                 tie(op, values, (x,), top, False)
             return x
-        found = [Batched._make(x, top._run, top._level) if is_array(x) else x for x in ans]
+        found = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in ans]
         if op.view is not False:
             tie(op, values, found, top, True)
         return named(op, same_structure(ans, found))
@@ -161,12 +156,12 @@ ways.ends_by(lambda op: ending_of(op, Batched), Batched)
 
 def batch(x: Any, run: Run) -> Batched:
     """An array whose first axis counts examples, as one of them."""
-    return Batched._make(x._frozen() if isinstance(x, Layer) else x, run, run.own_level)
+    return Batched._around(x._frozen() if isinstance(x, Layer) else x, run, run.own_level)
 
 
 def examples(x: Any, run: Run, size: int) -> Any:
     """All examples of `x`, one layer further in. What is none of the batch of `run` is the same for all."""
-    if isinstance(x, Batched) and x._run is run:
+    if isinstance(x, Batched) and x._elem.run is run:
         x._check()
         return x._array
     return repeated(x, size)
@@ -313,7 +308,7 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
     if op not in _slow:
         _slow.add(op)
         warnings.warn(f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples one by one, which is slow. "
-                      "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=2)
+                      "Declare it with batching=, see multigrad.registry.", UserWarning, stacklevel=program())
 
     def example(x: Any, i: int) -> Any:
         if type(x) is tuple:
@@ -337,7 +332,7 @@ def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any])
     to it, too, so that gradients can be written into them. The grad mode is that of an ordinary pass.
     """
     size: int = next(g.shape[0] for g in given if g is not None)
-    run = Guest("grad", grad_mode._variable())
+    run = Guest("grad", own_switch())
 
     def called() -> Pass:
         p = differentiate([None if g is None else batch(g, run) for g in given])

@@ -16,11 +16,11 @@ from ..engine import rules, ways
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
-from ..engine.dispatch import carried_out, general, is_array, lifted
-from ..engine.element import SCALARS, Host, mixed
+from ..engine.dispatch import carried_out, general
+from ..engine.element import SCALARS, Host, is_array, mixed
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
-from ..engine.tensor import Tensor, element_of, stopped, strip
+from ..engine.tensor import Tensor, element_of, lifted, stopped, strip
 from ..errors import GradientError, program
 from ..observe import conversion
 from ..registry import Op

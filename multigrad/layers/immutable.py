@@ -8,7 +8,7 @@ came from outside stays what it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..engine import grad_mode, layout
 from ..engine.dispatch import _bases as bases
@@ -53,7 +53,7 @@ class Immutable(Leaving):
         raise TypeError(f"a {type(self).__name__} is made by the transformation that it belongs to, not by calling the class")
 
     @classmethod
-    def _around(cls, x: Any, run: Run, level: int) -> Any:
+    def _around(cls, x: Any, run: Run, level: int) -> Self:
         """A layer of this class around `x`, which is one layer further in."""
         layer = object.__new__(cls)
         layer._array = x
@@ -95,7 +95,7 @@ class Immutable(Leaving):
     # Whether it may be used, and is up to date
 
     def _check(self) -> None:
-        if self._run.finished:
+        if self._elem.run.finished:  # type: ignore[union-attr]
             self._outlived()
         elif self._view is not None and len(self._cell) != self._seen:
             refresh(self)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..engine import plans, ways
 from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..engine.level import added, come_back, go_outside, innermost
+from ..engine.graph import added
+from ..engine.level import come_back, go_outside, innermost
 from ..engine.pullback import missing_rule
 from ..engine.residuals import compute, residuals
 from ..engine.rules import _metadata as metadata

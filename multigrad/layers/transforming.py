@@ -6,19 +6,17 @@ A value enters as an input (`input_of`, for forward mode a Dual), and what the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..engine.backward import Pass, run_pass
-from ..engine.dispatch import is_array
-from ..engine.element import SCALARS
-from ..engine.gradients import check_gradient
+from ..engine.element import SCALARS, is_array
+from ..engine.gradients import check_gradient, owned
 from ..engine.level import Layer, Run, outside
-from ..engine.ownership import owned
 from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
 from .dual import Dual, check_tangent
 
-Listed = Callable[[list[Any]], Sequence[Any]]
+Listed = Callable[[list[Any]], Iterable[Any]]
 """A function of a list of arrays that returns arrays."""
 
 
@@ -57,7 +55,9 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
                 raise TypeError(f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of arrays, but it returned "
                                 f"{type(x).__name__}")
             own = isinstance(x, Dual) and x._elem.run is run
-            outs.append(x.array if own else x)
+            if own:
+                x._check()
+            outs.append(x._array if own else x)
             moved.append(x._tangent if own else None)
             if isinstance(moved[-1], Layer):
                 moved[-1]._check()  # raises where it is not known
@@ -66,12 +66,14 @@ def jvp(function: Listed, values: Sequence[Any], tangents: Sequence[Any], run: R
     return run.call(called)
 
 
-def within(outs: Sequence[Any], run: Run) -> list[Any]:
+def within(outs: Iterable[Any], run: Run) -> list[Any]:
     """What a function returned, as the transformation differentiates it, and as `vjp` and `jvp` take it."""
+    values = []
     for x in outs:
         if isinstance(x, Layer):
             x._check()
-    return [value_at(x, run) for x in outs]
+        values.append(value_at(x, run))
+    return values
 
 
 def checked_input(x: Any, name: str) -> Any:
@@ -134,15 +136,14 @@ def zeros_like(x: Any) -> Any:
         return (host.bound if isinstance(x, Layer) else host.xp).zeros_like(x)
 
 
-def returned(x: Any, raw: bool) -> Any:
-    """Raw arrays for raw arrays, unless a captured Tensor requires grad; Tensors for Tensors."""
-    if raw:
-        return strip(x)
+def as_tensor(x: Any) -> Any:
+    """A result of a function of Tensors. That of one of raw arrays is `strip` of it: raw, unless a captured Tensor requires grad."""
     return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:
     """The last of `values`, taken from there, as a result that nothing shares: a derivative with respect to `like`, or of it."""
-    if raw:
-        values[-1] = strip(values[-1])
-    return returned(owned(values, like), raw)
+    if not raw:
+        return as_tensor(owned(values, like))
+    values[-1] = strip(values[-1])
+    return strip(owned(values, like))

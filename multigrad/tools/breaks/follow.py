@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ... import observe
 from ...engine.dispatch import recording_at
 from ...engine.graph import AccumulateGrad, Node
 from ...engine.layout import Location
@@ -21,7 +20,7 @@ from ...observe import Call
 from ...registry import Op, per_operation
 from ..graphs.noting import Site, dtype_name
 from .detect import BreakReport, Leaf
-from .sites import levels_of, line, nodes_of, place, program
+from .sites import caller, levels_of, line, nodes_of, place, program
 
 
 class Facts(NamedTuple):
@@ -317,9 +316,9 @@ def _shows(op: Op, outs: Sequence[Any]) -> bool:
 
 def _applied(call: Call) -> str:
     """The call of a Function, as the program writes it."""
-    frame = observe.caller()  # what applies the function, called by `Function.apply` or by `__call__` of a function with a rule
-    caller = None if frame is None else frame.f_back
-    return f"{call.name}{'.apply' if caller is not None and caller.f_code.co_name == 'apply' else ''}()"
+    frame = caller()  # what applies the function, called by `Function.apply` or by `__call__` of a function with a rule
+    applier = None if frame is None else frame.f_back
+    return f"{call.name}{'.apply' if applier is not None and applier.f_code.co_name == 'apply' else ''}()"
 
 
 def _recorded(x: Any, levels: set[int]) -> bool:

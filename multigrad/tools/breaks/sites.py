@@ -6,6 +6,7 @@ import sys
 from types import FrameType
 from typing import Any
 
+from ... import observe
 from ...custom import decorators
 from ...engine import backward, saved
 from ...engine.graph import Node
@@ -62,5 +63,15 @@ def place(frame: FrameType | None = None) -> Site | None:
 def program(frame: FrameType | None) -> FrameType | None:
     """The innermost of these frames that is none of multigrad's."""
     while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return frame
+
+
+def caller() -> FrameType | None:
+    """The frame that called what observers are being told of."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != observe.__file__:
+        frame = frame.f_back
+    while frame is not None and frame.f_code.co_filename == observe.__file__:
         frame = frame.f_back
     return frame

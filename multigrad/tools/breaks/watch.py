@@ -6,14 +6,13 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import ref
 
-from ... import observe
 from ...engine import convert, copying, tensor
 from ...engine.graph import AccumulateGrad, CustomNode
 from ...observe import CONVERSION, FUNCTION, NODE, OPERATION, PASS, STEP, WRITE, Call, Observer
 from ..graphs.noting import OWN, Site, site, skipped
 from .detect import BreakReport
 from .follow import Losses
-from .sites import nodes_of, place
+from .sites import caller, nodes_of, place
 
 LOSES = {
     "__array__": ("np.asarray()", "refused"), "numpy": (".numpy()", "refused"), "__dlpack__": ("from_dlpack()", "refused"),
@@ -100,7 +99,7 @@ class BreakObserver(Observer):
         if not nodes and not self.losses.followed.sources(x):
             return None
         what, kind = LOSES[call.name]
-        frame = observe.caller()
+        frame = caller()
         assert frame is not None
         name = frame.f_code.co_filename
         if nodes and name == convert.__file__ and frame.f_code.co_name == "tensor":
@@ -132,7 +131,7 @@ class BreakObserver(Observer):
 
     def _tell(self, call: Call) -> None:
         nodes = nodes_of(call.args[0])
-        frame = observe.caller() if nodes and _outermost() is None else None
+        frame = caller() if nodes and _outermost() is None else None
         where = None if frame is None or frame.f_code.co_filename.startswith(OWN) else place(frame)
         if where is None:
             return
@@ -146,7 +145,7 @@ class BreakObserver(Observer):
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         if type(node) is not AccumulateGrad or self.ended:
             return
-        frame = observe.caller()  # what sets the flag
+        frame = caller()  # what sets the flag
         assert frame is not None
         frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename

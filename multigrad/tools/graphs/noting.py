@@ -130,50 +130,55 @@ def output_of(t: Any) -> Output | None:
 
 
 class _Block:
-    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted. `seen_by`: the observers that know it."""
+    """A block, as long as it is open: with a label, or, without a name, one whose lines are noted."""
 
-    __slots__ = ("name", "number", "open", "seen_by")
+    __slots__ = ("name", "number", "open")
 
     def __init__(self, name: str | None, number: int = 0) -> None:
         self.name, self.number, self.open = name, number, True
-        self.seen_by: list[_Notes] = []
+
+    def end(self) -> None:
+        self.open = False
+        _ended[0] = object()
+
+
+_ended: list[object] = [object()]
+"""Exchanged whenever a block ends: who knows it from elsewhere (as tasks do, and generators end theirs anywhere) then looks at its own."""
 
 
 class _Notes(Observer):
     """Notes of every new node the blocks that are open. There is one in a context: entering or leaving a block puts another in its place.
 
     lines  whether the line of the program is wanted
-    stale  whether a block of it has ended in another context, as generators end theirs anywhere
-    plain  neither
+    known  what `_ended` held when all blocks were open
+    plain  the same where no line is wanted
     """
 
-    __slots__ = ("blocks", "labels", "lines", "plain", "stale")
+    __slots__ = ("blocks", "known", "labels", "lines", "plain")
     events = frozenset({NODE})
 
-    def __init__(self, blocks: tuple[_Block, ...]) -> None:
-        self.blocks = blocks
-        self.labels = tuple((b.name, b.number) for b in blocks if b.name is not None)
-        self.lines = any(b.name is None for b in blocks)
-        self.stale = False
-        self.plain = not self.lines
-        for block in blocks:
-            block.seen_by.append(self)
+    def __init__(self, blocks: Sequence[_Block]) -> None:
+        self.known = _ended[0]
+        self.blocks = tuple(b for b in blocks if b.open)
+        self.labels = tuple((b.name, b.number) for b in self.blocks if b.name is not None)
+        self.lines = any(b.name is None for b in self.blocks)
+        self.plain = None if self.lines else self.known
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if operands and self.plain and type(result) is Tensor:
+        if operands and self.plain is _ended[0] and type(result) is Tensor:
             notes(node)[NOTE] = self.labels, result._elem, result._array.shape  # what `noted` makes a Note of
         elif type(node) is not AccumulateGrad:
             self._note(node, result)
 
     def recorded_alone(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if operands and self.plain and type(result) is Tensor:
+        if operands and self.plain is _ended[0] and type(result) is Tensor:
             node.noted = {NOTE: (self.labels, result._elem, result._array.shape)}
         else:
             self.recorded(node, operands, result)
 
     def _note(self, node: Node, result: Any) -> None:
-        if self.stale:
-            put([b for b in self.blocks if b.open])
+        if self.known is not _ended[0]:
+            put(self.blocks)
         current = in_force()
         if current is not None:
             where = site(sys._getframe(2), skipped()) if current.lines else None
@@ -187,9 +192,10 @@ def in_force() -> _Notes | None:
 
 
 def put(blocks: Sequence[_Block]) -> None:
-    """Have these blocks be the open ones of this context."""
+    """Have those of these blocks that are open be the ones of this context."""
     others = tuple(o for o in observe.watching(observe.gate.get()) if type(o) is not _Notes)
-    observe.put((*others, _Notes(tuple(blocks))) if blocks else others)
+    ours = _Notes(blocks)
+    observe.put((*others, ours) if ours.blocks else others)
 
 
 def noted(node: Node) -> Note | None:
@@ -231,9 +237,7 @@ class _Noting:
         inside = _open()
         block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]  # a generator may end it anywhere
         self._entered.remove(block)
-        block.open = False
-        for seen in block.seen_by:
-            seen.stale, seen.plain = True, False
+        block.end()
         if block in inside or not _open():
             put(_open())
 

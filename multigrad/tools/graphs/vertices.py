@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...custom.context import FunctionCtx
-from ...custom.kept import Slot
+from ...custom.kept import FunctionCtx, Slot
 from ...engine import saved as _saved
 from ...engine.element import SCALARS
 from ...engine.graph import AccumulateGrad, CustomNode, MultiNode, Node, Pick, flat_cells, versions

@@ -17,7 +17,7 @@ from ...engine.element import Host, host_of
 from ...engine.graph import AccumulateGrad, Node, Pick
 from ...engine.level import Layer
 from ...engine.tensor import Tensor
-from ...errors import PACKAGE, BackendError
+from ...errors import OWN, BackendError
 from ...observe import BACKWARD, FORWARD, FUNCTION, LABEL, OPERATION, STEP, TANGENT, USER, WRITE, Call, Label, Observer, here
 from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
 from .events import EventList, FunctionEvent
@@ -181,7 +181,7 @@ def source() -> list[str]:
     found = []
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith((PACKAGE, "<multigrad", "<pullback")):
+        if not code.co_filename.startswith(OWN):
             found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
     return found
