@@ -403,8 +403,12 @@ class TestNothingIsLeftBehind:
         assert names(prof) == ["multiply", "multiply", "divide", "DivideBackward"]
         assert observe.gate.get() is True
 
-    def test_the_arrays_of_gradients_are_not_copied(self):
+    @pytest.mark.parametrize("hooked", [False, True], ids=["", "a leaf with hooks elsewhere"])
+    def test_the_arrays_of_gradients_are_not_copied(self, hooked):
         """A leaf keeps the array that nobody else holds; who looks on must not hold it."""
+        other = mg.asarray(np.ones(1), requires_grad=True)
+        if hooked:  # which has all passes take the order of PyTorch
+            other.register_post_accumulate_grad_hook(lambda t: None)
         x = mg.asarray(np.ones(1000), requires_grad=True)
         with profile(profile_memory=True, record_shapes=True) as prof:
             mg.sum(mg.exp(x)).backward()

@@ -489,3 +489,4 @@ def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         for parent, gradient in zip(parents, gradients, strict=True):
             if p.needed is None or parent in p.needed:
                 deliver(parent, gradient)
+        gradients = None  # a leaf may keep what nothing else holds
