@@ -61,9 +61,9 @@ class Observer:
     events  the events that it asks for, a set of names in EVENTS
     whole   True: of what happens inside of an operation or a conversion it is told of nodes only. A composite operation is what it consists of
     ended   True: it is told of nothing any more, wherever it is still in force
-    timed   for the times of operations alone: a function that is called in the place of `begin` and `end` where no other observer is told of
-            operations. It is given the declaration, start and end in nanoseconds, and what the operation returned: NotImplemented if it left
-            that to another operand, None if it raised
+    timed   for times alone: a function that is called in the place of `begin` and `end` where no other observer is told of operations, or of
+            steps by plain nodes. It is given the declaration, or the node, start and end in nanoseconds, and what the operation returned:
+            NotImplemented if it left that to another operand, None if it raised
 
     Operations that its own methods call are events, too. To look at values, use the array library on `multigrad.extend.innermost(x)`.
     """

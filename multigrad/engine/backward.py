@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from heapq import heappop, heappush
+from time import perf_counter_ns
 from typing import Any
 
 from .. import observe
@@ -72,8 +73,10 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """
     keep, targets, needed = p.keep, p.targets, p.needed
     inner = None if p.leaves else targets  # which may be nodes on the way
-    direct = p.raw
-    plain, leaf = (None, None) if p.told else (Node, AccumulateGrad)  # what runs here, and not by `step`
+    timed = p.told[0].timed if len(p.told) == 1 else None
+    direct, lift = (p.raw, _lifted) if timed is None else (False, partial(_timed, timed))
+    plain = Node if timed is not None or not p.told else None  # what runs here, and not by `step`
+    leaf = None if p.told else AccumulateGrad
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
@@ -150,7 +153,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            found = rule.vjp(rule.xp, g, *saved) if direct else _lifted(node, saved, g, p)
+            found = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
@@ -328,8 +331,7 @@ def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
     """Whether another target lies behind this one."""
-    parents = node.next if isinstance(node.next, tuple) else (node.next,)
-    return any(parent in needed for parent in parents)
+    return any(parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,)))
 
 
 def _collect(pick: Pick, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
@@ -363,6 +365,14 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     if rule.single:
         return strip(found) if isinstance(found, Tensor) else found
     return tuple([strip(x) if isinstance(x, Tensor) else x for x in found])
+
+
+def _timed(timed: Callable[..., None], node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
+    start = perf_counter_ns()  # for an observer that takes nothing but times
+    try:
+        return node.rule.vjp(node.rule.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
+    finally:
+        timed(node, start, perf_counter_ns(), None)
 
 
 def _any_layer(values: tuple[Any, ...]) -> bool:
@@ -400,19 +410,17 @@ def forget_pass() -> None:
 
 
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
-    """Run a pass with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded.
-
-    name  what the program called, where it called for this pass by itself: "backward", "grad"
-    """
+    """Run a pass, which the program called for as `name`: "backward", "grad"; "" where a transformation did."""
     mode = gate.get()
-    if mode is True or not mode.watch.observers:
+    if mode is not True and mode.watch.observers:
+        p.told = mode.watch.of(STEP)
+        observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
+    else:
         _run_pass(mode, roots, p)
-        return
-    p.told = mode.watch.of(STEP)
-    observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
 
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
+    """Run it with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run

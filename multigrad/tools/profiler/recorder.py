@@ -104,7 +104,11 @@ class Recorder(Observer):
             self.memory.closed = True
 
     def _timed(self, what: Any, start: int, end: int, result: Any) -> None:
-        if type(result) is Tensor:
+        scope = FORWARD
+        if isinstance(what, Node):
+            number, scope = node_sequence(what), BACKWARD
+            what = what.rule.op if type(what) is Node else what.name()
+        elif type(result) is Tensor:
             node = result._node
             number = -1 if node is None else node.seq if type(node) is Node else sequence(result)
         elif result is NotImplemented:
@@ -114,7 +118,7 @@ class Recorder(Observer):
         if self.ended:  # it was closed, and this thread or task has not been told
             observe.leave(self)
         else:
-            self.calls.append((what, start, end, here(), get_ident(), number, FORWARD, None))
+            self.calls.append((what, start, end, here(), get_ident(), number, scope, None))
 
     def begin(self, call: Call) -> Any:
         if self.plain:
