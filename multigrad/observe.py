@@ -30,9 +30,6 @@ NODE, SAVED, LABEL = "node", "saved", "label"
 EVENTS = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION, NODE, SAVED, LABEL})
 """All events that an observer may ask for."""
 
-FORWARD, BACKWARD, USER = 0, 1, 7
-"""The scopes of events, as PyTorch numbers them."""
-
 
 class Call:
     """What runs. Its `kind` is OPERATION, WRITE, FUNCTION, STEP, PASS or CONVERSION.
@@ -84,7 +81,7 @@ class Observer:
         """`node` was made by an operation on `operands`, the values of its parameters, that returned `result`. A new leaf has no operands."""
 
     def recorded_alone(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """The same where no other observer is told of this node, which has no notes yet."""
+        """The same where no other observer is told of this node, which has no notes yet. What has this way sees to its own end."""
         self.recorded(node, operands, result)
 
     def lift(self, rule: Callable[..., Any], *args: Any) -> Any:
@@ -114,7 +111,7 @@ class Watch:
 
     operations  those that are told of operations, innermost last
     nodes       those that are told of nodes or of what these save, innermost first
-    alone       where there is one of them, what tells it
+    alone       where there is one of them, and it has a way of its own for that, this way
     tangents    those that are told of the rules of tangents
     within      whether this is inside of an operation
     parts       whether it is another one inside of an operation
@@ -132,10 +129,8 @@ class Watch:
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
         self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT))
-        self.alone = None
-        if len(self.nodes) == 1:
-            one = self.nodes[0]
-            self.alone = one.recorded if type(one).recorded_alone is Observer.recorded_alone else one.recorded_alone
+        one = self.nodes[0] if len(self.nodes) == 1 else None
+        self.alone = None if one is None or type(one).recorded_alone is Observer.recorded_alone else one.recorded_alone
         only = self.operations[0] if len(self.operations) == 1 else None
         self.timed = None if only is None or only.whole else only.timed
         self._inside: Watch | None = None
@@ -159,8 +154,7 @@ class Watch:
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         """Tell of a node that was made, those further in first."""
-        for observer in self.nodes:
-            observer.recorded(node, operands, result)
+        _record(self.nodes, node, operands, result)
 
 
 def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
@@ -230,10 +224,10 @@ gate: ContextVar[Any] = ContextVar("multigrad.mode", default=True)
 """The one gate: what every operation asks. True where every level records and nothing observes, else a Mode."""
 
 
-def watching(mode: Any) -> tuple[Observer, ...]:
-    """The observers in that state of the gate, innermost last."""
-    observers: tuple[Observer, ...] = () if mode is True else mode.watch.observers
-    return observers
+def watching(mode: Any = None) -> tuple[Observer, ...]:
+    """The observers in that state of the gate, else in that of now, innermost last."""
+    mode = gate.get() if mode is None else mode
+    return () if mode is True else mode.watch.observers
 
 
 def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
@@ -315,7 +309,7 @@ here = place.get
 
 def open_label(name: str, args: str | None) -> tuple[Label, tuple[Observer, ...]] | None:
     """Begin a labelled block. Returns what `close_label` needs; None where no observer is told of labels."""
-    told = observers(LABEL)
+    told = tuple(o for o in observers(LABEL) if not o.ended)
     if not told:
         return None
     before = here()
@@ -403,7 +397,7 @@ def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:
 def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the function of an operation where observers are told of it: `mode` is the state of the gate, and again when it returns."""
     timed = mode.timed
-    if timed is not None:
+    if timed is not None and not mode.operations[0].ended:
         result: Any = None
         start = perf_counter_ns()
         try:
@@ -448,8 +442,15 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Tell of a node that was made by no operation, or of a leaf."""
     mode = gate.get()
     if mode is not True:
-        for observer in mode.watch.of(NODE):
-            observer.recorded(made, operands, result)
+        _record(mode.watch.of(NODE), made, operands, result)
+
+
+def _record(told: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any) -> None:
+    for observer in told:
+        if observer.ended:
+            leave(observer)
+        else:
+            observer.recorded(node, operands, result)
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

@@ -55,7 +55,7 @@ def watch_threads() -> Callable[[], None]:
 
     Threads have contexts of their own, in which no observer is in force. A command owns the process, so it may enter its observers there too.
     """
-    observers = observe.watching(observe.gate.get())
+    observers = observe.watching()
     before = threading.getprofile()
 
     def begin(*_: object) -> None:

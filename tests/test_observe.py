@@ -9,7 +9,7 @@ import threading
 import tracemalloc
 import warnings
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -391,6 +391,28 @@ class TestContexts:
         thread.join()
         mg.sin(x)
         assert log.told == [] and observe.gate.get() is True
+
+    @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])
+    def test_one_that_has_ended_is_told_of_nothing(self, x, beside):
+        """Whatever it asks for: the gate sees to it, and takes it out where it can."""
+        times: list[Any] = []
+
+        class Ending(Log):
+            pass
+
+        class Timing(Ending):
+            def timed(self, *told: Any) -> None:  # type: ignore[override]
+                times.append(told)
+
+        for log in (Ending(), Timing(OPERATION, STEP), Ending(NODE)):
+            y = mg.sum(x * 2.0)
+            with log, Log() if beside else nullcontext():
+                log.ended = True
+                with profiler.record_function("part"):
+                    x[1:] * 3.0
+                    x.detach().requires_grad_()
+                    y.backward()
+            assert log.told == [] and times == []
 
     def test_inside_a_transformation(self, x):
         """What a function enters and does not leave ends with the transformation."""

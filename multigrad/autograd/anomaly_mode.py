@@ -42,7 +42,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def _in_force() -> list[_Anomaly]:
     """The observers of anomaly mode in this context."""
-    return [o for o in observe.watching(observe.gate.get()) if isinstance(o, _Anomaly)]
+    return [o for o in observe.watching() if isinstance(o, _Anomaly)]
 
 
 def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
@@ -139,9 +139,7 @@ class _Anomaly(Observer):
     events = frozenset({NODE, STEP})
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if self.ended:
-            observe.leave(self)
-        elif type(node) is not AccumulateGrad:
+        if type(node) is not AccumulateGrad:
             running = _running.get()
             step = None if running is None else running()
             runs = step is not None and step.result is NotImplemented

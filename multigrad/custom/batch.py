@@ -38,7 +38,7 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
     rule = application.rule
     run: Run = top._elem.run  # type: ignore[assignment]
     if rule.vmap is no_vmap:
-        if not rule.generate_vmap_rule and run.randomness is not None:  # a batched backward pass asks nobody
+        if not rule.generate_vmap_rule and run.randomness is not None:  # only vmap asks for a rule; a batched backward pass makes one
             raise BatchingError(f"You tried to vmap over {rule.__name__}, but it does not have vmap support. Please override and implement the "
                                 "vmap staticmethod or set generate_vmap_rule=True.")
         own = [isinstance(x, Batched) and x._elem.run is run for x in values]
@@ -169,7 +169,7 @@ class Vmapped(Definition):
     run, size      the transformation whose batches they are, and the number of examples
     names          of the last arguments
     asked          whether there is a level further out, which asks for what the user's forward leaves on its ctx
-    arguments      the shape of each, None of what is no array
+    arguments      per argument its shape; None for an argument that is no array
     saved, pushed, attributes   what forward has kept by each way: which of that is batched (see `_apart`)
     layers, returned, state     the arguments of the user's forward, what it returned, and what it left on its ctx, until all is applied
     """

@@ -12,13 +12,13 @@ from typing import Any
 from .. import observe
 from ..errors import GradientError
 from ..observe import OFF, PASS, STEP, Call, Observer, gate
-from ..registry import Rule
 from .accumulation import accumulate, astype, widened
 from .element import narrow_seen
 from .graph import FREED, AccumulateGrad, CustomNode, MultiNode, Node, Pick, added, check_versions, watched
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .layout import last_write
 from .level import BASE, Layer, Switch, come_back, go_outside, restored, running, settle, undo
+from .pullback import refuse_none
 from .reach import reach, survey
 from .tensor import Tensor, lifted, strip, wrap_at
 
@@ -50,8 +50,7 @@ class Pass:
     reached: set[Node]
     roots: Sequence[tuple[Node, Any]]
 
-    def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False,
-                 every: bool = False) -> None:
+    def __init__(self, like: Tensor, keep: bool, create: bool, targets: dict[Node, Any] | None, others: bool = False, every: bool = False) -> None:
         self.like = like
         self.keep = keep
         self.create = create
@@ -73,9 +72,9 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """
     keep, targets, needed = p.keep, p.targets, p.needed
     inner = None if p.leaves else targets  # which may be nodes on the way
-    timed = p.told[0].timed if len(p.told) == 1 else None
-    direct, lift = (p.raw, _lifted) if timed is None else (False, partial(_timed, timed))
-    plain = Node if timed is not None or not p.told else None  # what runs here, and not by `step`
+    timed = len(p.told) == 1 and p.told[0].timed is not None
+    direct, lift = (False, _timed) if timed else (p.raw, _lifted)
+    plain = Node if timed or not p.told else None  # what runs here, and not by `step`
     leaf = None if p.told else AccumulateGrad
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
@@ -218,13 +217,6 @@ def _pass_on(node: Node, p: Pass, heap: list[Any], buffers: dict[Node, Any], del
             deliver(parent, gradient)
 
 
-def refuse_none(rule: Any) -> None:
-    """None stands for a zero gradient in a joint rule and for an output that was not used; elsewhere a `return` was forgotten."""
-    op = rule.op
-    if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
-        raise GradientError(f"a derivative rule of the operation {op.name!r} returned None; it must return the gradient")
-
-
 STOP: Any = object()
 """Instead of gradients: the pass does not go on from here."""
 
@@ -236,9 +228,7 @@ def step(node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffe
         return STOP
     if not p.told:
         return _stepped(node, kind, box, p)
-    g = box[0]
-    call = Call(STEP, None, node.name(), (), g if type(g) in (tuple, list) else (g,), node=node)
-    g = None  # a leaf may keep what nothing else holds
+    call = Call(STEP, None, node.name(), (), box[0] if type(box[0]) in (tuple, list) else tuple(box), node=node)
     found = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
     if found is not STOP and not p.keep and node.rule.saves:
         node.saved = node.cells = None
@@ -302,9 +292,12 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     elif isinstance(node, CustomNode):
         found = rule.vjp(node.host.xp, partial(node.propagate, g, p), *saved)
     else:
-        direct = p.raw and not _any_layer(g if type(g) is tuple else (g,))
-        found = rule.vjp(node.host.xp, g, *saved) if direct else observe.within(_lifted, node, saved, g, p) if p.told and type(node) is not Node \
-            else _lifted(node, saved, g, p)
+        if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
+            found = rule.vjp(node.host.xp, g, *saved)
+        elif p.told and type(node) is not Node:  # what the rule calls is told apart from what hooks call
+            found = observe.within(_lifted, node, saved, g, p)
+        else:
+            found = _lifted(node, saved, g, p)
     if not p.keep and rule.saves and not p.told:  # who observes sees the saved arrays freed after the node, see step
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((found,) if rule.single else found)):
@@ -367,12 +360,14 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     return tuple([strip(x) if isinstance(x, Tensor) else x for x in found])
 
 
-def _timed(timed: Callable[..., None], node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
-    start = perf_counter_ns()  # for an observer that takes nothing but times
+def _timed(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
+    """The same where an observer takes the times of nodes, and nothing else."""
+    observer, start = p.told[0], perf_counter_ns()
     try:
         return node.rule.vjp(node.rule.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
     finally:
-        timed(node, start, perf_counter_ns(), None)
+        if observer.timed is not None and not observer.ended:
+            observer.timed(node, start, perf_counter_ns(), None)
 
 
 def _any_layer(values: tuple[Any, ...]) -> bool:

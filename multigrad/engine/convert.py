@@ -106,7 +106,8 @@ def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host 
 def _made_array(obj: Any, own: Host | None, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
     """A Tensor of what is no Tensor, where an array is made, or the library asked for one."""
     if own is None:
-        return _from_python(obj, dtype, device, copy, host or default_host())
+        assert host is not None  # see _as_tensor
+        return _from_python(obj, dtype, device, copy, host)
     if host is None or host is own:
         return wrap_new(own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy))
     return wrap_new(_transfer(obj, own, host, named_dtype(host, dtype), device, copy))

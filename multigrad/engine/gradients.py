@@ -328,10 +328,11 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
     return mark(wrap_at(t, g))
 
 
-# ----- Derivatives as users get them: arrays that nothing else shares, writable where the library's arrays are -----
+# ----- Derivatives as users get them -----
 #
-# A pass may end with one array as the gradient of two arguments, with a broadcast, or with the array that the user gave as a cotangent. What
-# is handed out is copied, unless reference counts prove that it is in nobody else's hands, as the kernel `own` does for the `.grad` of a leaf.
+# Each is an array of its own: it shares memory with no other array, and can be written where the library's arrays can. The result of a pass need
+# not be one. It may be the gradient of two arguments at once, a broadcast, or the cotangent that the user gave. So it is copied before the user
+# gets it. No copy is made where the reference count proves that the array has no other holder, as in the kernel `own`, which makes a leaf's `.grad`.
 
 
 def owned(values: list[Any], like: Any) -> Any:

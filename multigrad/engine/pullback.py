@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import MissingRuleError
+from ..errors import GradientError, MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .graph import conform_gradient, expose
@@ -196,6 +196,13 @@ def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
     name, bracket, index = argument.partition("[")
     source.use(f"{name}_shape", f"{name}_dtype")
     return f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index})"
+
+
+def refuse_none(rule: Any) -> None:
+    """None stands for a zero gradient in a joint rule and for an output that was not used; elsewhere a `return` was forgotten."""
+    op = rule.op
+    if op.outputs == () and not isinstance(op.vjp, Rule) and "arrays" not in op.roles.values():
+        raise GradientError(f"a derivative rule of the operation {op.name!r} returned None; it must return the gradient")
 
 
 def missing_rule(op: Op, argument: str) -> Callable[..., NoReturn]:

@@ -165,13 +165,13 @@ def _refuse_if_disabled() -> None:
 
 def any_in_force() -> bool:
     """Whether any hooks are in force."""
-    return any(isinstance(x, Keeper) for x in watching(gate.get()))
+    return any(isinstance(x, Keeper) for x in watching())
 
 
 def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None:
     """What takes the arrays that an operation saves, for those who save them themselves."""
     found = None
-    for x in reversed(watching(gate.get())):
+    for x in reversed(watching()):
         if isinstance(x, Keeper):
             x.look(operands)
             if found is None and x.wants(name, level):

@@ -282,7 +282,7 @@ class _Second(saved.Keeper):
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
         self.call = call
-        self.observers = tuple(o for o in observe.watching(observe.gate.get()) if not isinstance(o, saved.Keeper))
+        self.observers = tuple(o for o in observe.watching() if not isinstance(o, saved.Keeper))
         self.place = observe.here()
         self.wanted = wanted
         self.last = max(wanted)

@@ -143,7 +143,7 @@ class BreakObserver(Observer):
     # ----- Leaves -----
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        if type(node) is not AccumulateGrad or self.ended:
+        if type(node) is not AccumulateGrad:
             return
         frame = caller()  # what sets the flag
         assert frame is not None

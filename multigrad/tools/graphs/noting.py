@@ -188,12 +188,12 @@ class _Notes(Observer):
 
 def in_force() -> _Notes | None:
     """What notes new nodes here."""
-    return next((o for o in observe.watching(observe.gate.get()) if type(o) is _Notes), None)
+    return next((o for o in observe.watching() if type(o) is _Notes), None)
 
 
 def put(blocks: Sequence[_Block]) -> None:
     """Have those of these blocks that are open be the ones of this context."""
-    others = tuple(o for o in observe.watching(observe.gate.get()) if type(o) is not _Notes)
+    others = tuple(o for o in observe.watching() if type(o) is not _Notes)
     ours = _Notes(blocks)
     observe.put((*others, ours) if ours.blocks else others)
 

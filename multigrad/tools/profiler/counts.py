@@ -10,8 +10,9 @@ from ...engine.element import host_of
 from ...engine.level import Layer
 from ...engine.tensor import element_of, strip, wrap
 from ...layers.batched import Batched
-from ...observe import FORWARD, Call
+from ...observe import Call
 from ...registry import Op, per_operation
+from . import FORWARD
 from . import flops as formulas
 from .memory import arrays
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from ...observe import BACKWARD, FORWARD
-from . import table, trace
+from . import BACKWARD, FORWARD, table, trace
 from .nesting import merge_twins, nest, share_time
 
 __all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "StringTable"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import MultigradError
-from ...observe import BACKWARD, FORWARD
+from . import BACKWARD, FORWARD
 from .events import EventList, FunctionEvent, StringTable
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
 
-from ... import observe
 from ...backends import discovery
 from ...engine import graph
 from ...engine.element import Host, host_of
@@ -18,7 +17,8 @@ from ...engine.graph import AccumulateGrad, Node, Pick
 from ...engine.level import Layer
 from ...engine.tensor import Tensor
 from ...errors import OWN, BackendError
-from ...observe import BACKWARD, FORWARD, FUNCTION, LABEL, OPERATION, STEP, TANGENT, USER, WRITE, Call, Label, Observer, here
+from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
+from . import BACKWARD, FORWARD, USER
 from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
 from .events import EventList, FunctionEvent
 from .memory import Memory, arrays
@@ -115,9 +115,7 @@ class Recorder(Observer):
             return
         else:
             number = sequence(result)
-        if self.ended:  # it was closed, and this thread or task has not been told
-            observe.leave(self)
-        else:
+        if not self.ended:  # while it ran
             self.calls.append((what, start, end, here(), get_ident(), number, scope, None))
 
     def begin(self, call: Call) -> Any:
@@ -156,8 +154,7 @@ class Recorder(Observer):
         self.calls.append((what, start, end, here(), get_ident(), number, FORWARD if node is None else BACKWARD, detail))
 
     def opened(self, label: Label) -> None:
-        if self.end_time is None:
-            self.labels.append(label)
+        self.labels.append(label)
 
     def _mark(self, call: Call, detail: Detail, value: Any) -> None:
         """Note the moment on the device of an array. What a library at once computes, or only plans, has none."""

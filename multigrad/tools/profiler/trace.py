@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...observe import BACKWARD, FORWARD
+from . import BACKWARD, FORWARD
 
 FLOW = "fwdbwd"
 

@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ...observe import BACKWARD, FORWARD
 from ..graphs import noting
 from ..graphs.drawing import STYLE, counted, size
 from ..graphs.memory import MemoryReport, Share
+from ..profiler import BACKWARD, FORWARD
 from ..profiler.events import EventList
 from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
