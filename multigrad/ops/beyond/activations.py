@@ -175,6 +175,8 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
         found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)
         return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
+    dtype = xp.result_type(a.dtype, b.dtype)
+    a, b = wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype))
     nothing = b == 0
     shown = xp.where(nothing, -math.inf, a)
     peak = xp.finite_peak(shown, axis=axis)
@@ -184,11 +186,9 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
         found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
     else:
         found = xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total)) + peak
-    if keepdims:
-        return (found, sign) if return_sign else found
-    axes = _axes(total.shape, axis)
-    found = xp.squeeze(found, axis=axes)
-    return (found, xp.squeeze(sign, axis=axes)) if return_sign else found
+    axes = () if keepdims else _axes(total.shape, axis)
+    parts = tuple(_as(xp, xp.squeeze(part, axis=axes), dtype) for part in ((found, sign) if return_sign else (found,)))
+    return parts if return_sign else parts[0]
 
 
 def _weight(xp: Any, b: Any, a: Any) -> Any:

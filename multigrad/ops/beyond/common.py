@@ -14,9 +14,14 @@ def is_floating(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
 
 
+def default(xp: Any) -> Any:
+    """The library's default floating dtype."""
+    return xp.asarray(0.0).dtype
+
+
 def floating(xp: Any, x: Any) -> Any:
     """An array of integers or booleans in the library's default floating dtype, another itself."""
-    return x if is_floating(xp, x.dtype) else xp.astype(x, xp.asarray(0.0).dtype)
+    return x if is_floating(xp, x.dtype) else xp.astype(x, default(xp))
 
 
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from ...registry import composite
 from ..kernels import is_complex, wide
 from ..keys import index_dtype
 from ..statistical import _as
-from .common import floating, lines, reduced_axes
+from .common import default, floating, lines, reduced_axes
 
 
 class Numbers(NamedTuple):
@@ -97,18 +97,27 @@ def _method(name: str, method: Any) -> Method:
     return METHODS[method]
 
 
-def _fractions(xp: Any, name: str, q: Any) -> tuple[list[float] | None, tuple[int, ...], Any]:
-    """The quantiles as Python numbers, if they are, their shape, and as an array of one axis, if they are one."""
+class Fractions(NamedTuple):
+    """What is asked for: the quantiles as Python numbers, if they are, else as an array of one axis; their shape; the dtype that they bring."""
+
+    numbers: list[float] | None
+    array: Any
+    shape: tuple[int, ...]
+    dtype: Any  # None of a number of Python's, which takes any
+
+
+def _fractions(xp: Any, name: str, q: Any) -> Fractions:
     most = 100 if "percentile" in name else 1
-    numbers = q if isinstance(q, (list, tuple)) else [q]
-    if all(isinstance(part, Real) for part in numbers):
-        for part in numbers:
+    given = q if isinstance(q, (list, tuple)) else [q]
+    if all(isinstance(part, Real) for part in given):
+        for part in given:
             if not 0 <= part <= most:
                 raise ValueError(f"{name}: q must be between 0 and {most}, and is {part}.")
-        return [float(part) / most for part in numbers], (len(numbers),) if numbers is q else (), None
+        dtype = None if type(q) in (float, int) else default(xp)
+        return Fractions([float(part) / most for part in given], None, (len(given),) if given is q else (), dtype)
     q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q)))
-    q = xp.where((q < 0) | (q > most), math.nan, q / most)
-    return None, tuple(q.shape), xp.reshape(q, (-1,))
+    outside = (q < 0) | (q > most)
+    return Fractions(None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype)
 
 
 def _sorted_lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
@@ -153,27 +162,27 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
 def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
     """The quantiles; where `name` begins with nan, of the elements that are not."""
     way = _method(name, method)
-    numbers, q_shape, fractions = _fractions(xp, name, q)
+    asked = _fractions(xp, name, q)
     axes = reduced_axes(name, axis, len(a.shape))
     x = _sorted_lines(xp, name, a, axes)
-    n = x.shape[-1]
-    if n == 0 or 0 in q_shape:
-        found = xp.full((*q_shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
-    elif numbers is not None and not name.startswith("nan"):
+    x = x if asked.dtype is None else _as(xp, x, xp.result_type(x.dtype, asked.dtype))
+    n, skips = x.shape[-1], name.startswith("nan")
+    if n == 0 or 0 in asked.shape:
+        found = xp.full((*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
+    elif asked.numbers is not None and not skips:
         last = x[..., n - 1]
-        parts = [xp.where(xp.isnan(last), last, _of_number(x, n, part, way)) for part in numbers]
-        found = xp.stack(parts, axis=0) if q_shape else parts[0]
+        parts = [xp.where(xp.isnan(last), last, _of_number(x, n, part, way)) for part in asked.numbers]
+        found = xp.stack(parts, axis=0) if asked.shape else parts[0]
     else:
-        if fractions is None:
-            fractions = xp.asarray(numbers, device=xp.device_of(x))
-        if name.startswith("nan"):
+        fractions = xp.asarray(asked.numbers, device=xp.device_of(x)) if asked.array is None else asked.array
+        if skips:
             count = xp.sum(xp.astype(~xp.isnan(x), fractions.dtype), axis=-1, keepdims=True)
             found = xp.where(count == 0, math.nan, _of_array(xp, x, count, fractions, way))
         else:
             last = x[..., n - 1:]
             found = xp.where(xp.isnan(last), last, _of_array(xp, x, n, fractions, way))
-        found = xp.reshape(xp.moveaxis(found, -1, 0), (*q_shape, *x.shape[:-1]))
-    return xp.reshape(found, (*q_shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))) if keepdims else found
+        found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
+    return xp.reshape(found, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))) if keepdims else found
 
 
 def median(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from ...registry import composite
 from ..kernels import conj, is_complex
 from ..statistical import _count
-from .common import floating, is_floating, reduced_axes
+from .common import default, floating, is_floating, reduced_axes
 
 
 def ptp(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
@@ -84,7 +84,7 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
     x = _observations(xp, name, m, rowvar)
     if y is not None:
         x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
-    x = floating(xp, x) if dtype is None else xp.astype(x, dtype)
+    x = xp.astype(x, dtype or (xp.result_type(x.dtype, default(xp)) if is_floating(xp, x.dtype) else default(xp)), copy=False)
     n = x.shape[1]
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
     if aweights is not None:
@@ -120,6 +120,8 @@ def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
 
 
 composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fweights: array = None, aweights: array = None, *, dtype=None)", cov,
-          doc="The covariances of the variables in the rows of `m`, and of `y`, or in the columns with rowvar=False. As numpy.cov.")
+          doc="The covariances of the variables in the rows of `m`, and of `y`, or in the columns with rowvar=False, in at least the library's "
+              "default dtype. As numpy.cov.")
 composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", corrcoef,
-          doc="The correlation coefficients of the variables in the rows of `x`, and of `y`, or in the columns with rowvar=False. As numpy.corrcoef.")
+          doc="The correlation coefficients of the variables in the rows of `x`, and of `y`, or in the columns with rowvar=False, in at least "
+              "the library's default dtype. As numpy.corrcoef.")
