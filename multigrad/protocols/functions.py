@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.element import Host
 from ..engine.level import Layer
 from ..registry import OPS, Op
-from . import creating
+from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
 from .values import converted, host_of_all, listed, of, written
 
