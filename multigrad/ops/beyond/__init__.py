@@ -1,5 +1,7 @@
 """Names beyond the standard that programs use: NumPy's, else SciPy's or PyTorch's, with their signature and meaning."""
 
-from . import einsum, interpolation, padding, products, sequences, shapes
+from . import activations, einsum, interpolation, nans, padding, products, quantiles, sequences, shapes, statistics, ufuncs
 
-__all__ = ["einsum", "interpolation", "padding", "products", "sequences", "shapes"]
+__all__ = [
+    "activations", "einsum", "interpolation", "nans", "padding", "products", "quantiles", "sequences", "shapes", "statistics", "ufuncs",
+]
