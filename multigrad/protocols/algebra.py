@@ -10,7 +10,7 @@ import numpy as np
 
 from ..engine.level import Layer
 from .reductions import finish, floats
-from .table import COUNTERPARTS, counterpart
+from .table import counterpart
 from .values import arrayed, host_of_all, of, refuse
 
 
@@ -92,7 +92,7 @@ def _direct(name: str) -> Callable[..., Any]:
 
 for _name in ("det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "matrix_power", "matrix_transpose", "slogdet", "svdvals", "trace",
               "vector_norm"):
-    COUNTERPARTS[f"linalg.{_name}"] = _direct(f"linalg.{_name}")
+    counterpart(f"linalg.{_name}")(_direct(f"linalg.{_name}"))
 
 
 @counterpart("linalg.solve")
@@ -212,10 +212,10 @@ def _several(name: str, two: bool) -> Callable[..., Any]:
 
 
 for _name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"):
-    COUNTERPARTS[f"fft.{_name}"] = _transform(_name)
+    counterpart(f"fft.{_name}")(_transform(_name))
 for _name in ("fft", "ifft", "irfft", "rfft"):
-    COUNTERPARTS[f"fft.{_name}n"] = _several(f"{_name}n", two=False)
-    COUNTERPARTS[f"fft.{_name}2"] = _several(f"{_name}n", two=True)
+    counterpart(f"fft.{_name}n")(_several(f"{_name}n", two=False))
+    counterpart(f"fft.{_name}2")(_several(f"{_name}n", two=True))
 
 
 @counterpart("fft.fftshift")

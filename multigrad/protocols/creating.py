@@ -10,7 +10,7 @@ import numpy as np
 from ..engine.element import Host
 from ..engine.level import Layer
 from .reductions import cast, finish, native
-from .table import COUNTERPARTS, counterpart
+from .table import counterpart
 from .values import arrayed, host_of_all, of, refuse
 
 # ----- making -----
@@ -31,7 +31,7 @@ def _like(name: str) -> Callable[..., Any]:
 
 
 for _name in ("empty_like", "full_like", "ones_like", "zeros_like"):
-    COUNTERPARTS[_name] = _like(_name)
+    counterpart(_name)(_like(_name))
 
 
 @counterpart("copy")

@@ -16,8 +16,8 @@ from ..backends.raw import arrives
 from ..engine.element import Host, by_type
 from ..engine.fast import make_function
 from ..engine.level import Layer
-from ..registry import OPS, keeping
-from . import _calls, reductions
+from ..registry import OPS
+from . import keep, reductions
 from .values import arrayed, converted, host_of_all, listed, of, written
 
 NAMES = {
@@ -121,19 +121,13 @@ def _answers(x: Any) -> bool:
 
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     """What carries out `ufunc(*inputs)`; None where nothing of multigrad does."""
-    function = _calls.get(ufunc)
-    if function is not None:
-        return function
     name = BY_UFUNC.get(ufunc)
     if name in COMPOSED:
-        function = COMPOSED[name]
-    else:
-        op = OPS.get(_special(ufunc) if name is None else NAMES[name])
-        function = None if op is None else make_function(op, operator=True)
-    if function is not None and name not in COMPOSED:
-        with keeping:
-            if OPS.get(op.name) is op:  # type: ignore[union-attr]
-                _calls[ufunc] = function
+        return COMPOSED[name]
+    op = OPS.get(_special(ufunc) if name is None else NAMES[name])
+    function = None if op is None else make_function(op, operator=True)
+    if op is not None and function is not None:
+        keep(ufunc, op, function)
     return function
 
 
