@@ -111,7 +111,10 @@ UFUNCS: dict[str, tuple[Any, ...]] = {
     "matmul": (X, Y.T),
     "matvec": (X, drawn(3)),
     "vecmat": (drawn(2), X),
-    **{name: (np.asarray([5, 3, 8]), np.asarray([1, 2, 3])) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")},
+    **{
+        name: (np.asarray([5, 3, 8]), np.asarray([1, 2, 3]))
+        for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")
+    },
     "invert": (np.asarray([5, 3, 8]),),
 }
 
@@ -298,7 +301,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linalg.matmul": (np.linalg.matmul, X, Y.T),
     "linalg.matrix_power": (lambda a: np.linalg.matrix_power(a, 3), SQUARE),
     "linalg.multi_dot": (lambda x, y: np.linalg.multi_dot([x, y, x]), X, Y.T.copy()),
-    "linalg.norm": (lambda a: (np.linalg.norm(a), np.linalg.norm(a, axis=1), np.linalg.norm(a, 1), np.linalg.norm(a, axis=(0, 1), keepdims=True)), X),
+    "linalg.norm": (
+        lambda a: (np.linalg.norm(a), np.linalg.norm(a, axis=1), np.linalg.norm(a, 1), np.linalg.norm(a, axis=(0, 1), keepdims=True)),
+        X,
+    ),
     "linalg.outer": (np.linalg.outer, V, W),
     "linalg.qr": (lambda a: np.linalg.qr(a, mode="r"), SQUARE),
     "linalg.solve": (np.linalg.solve, SQUARE, drawn(3)),
@@ -561,7 +567,13 @@ def test_like_makes_an_array_of_the_library() -> None:
 @pytest.mark.parametrize("backend", ["jax", "strict"])
 def test_two_libraries_do_not_mix(backend: str) -> None:
     t = mg.asarray(V, backend=backend)
-    for call in (lambda: np.add(t, V), lambda: V * t, lambda: np.concatenate([t, V]), lambda: np.where(V > 1, t, 0.0), lambda: np.dot(V, t)):
+    for call in (
+        lambda: np.add(t, V),
+        lambda: V * t,
+        lambda: np.concatenate([t, V]),
+        lambda: np.where(V > 1, t, 0.0),
+        lambda: np.dot(V, t),
+    ):
         with pytest.raises(MixedBackendsError, match=f"numpy.*{backend}|{backend}.*numpy"):
             call()
 

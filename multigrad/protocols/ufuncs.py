@@ -125,7 +125,8 @@ def _title(ufunc: Any) -> str:
 
 def _answers(x: Any) -> bool:
     """Whether an operand is of another library that has the protocol itself (a DataArray, a Quantity), and is to be asked."""
-    return not isinstance(x, Layer) and by_type.get(type(x)) is None and not isinstance(x, (np.ndarray, np.generic)) and hasattr(type(x), "__array_ufunc__")
+    known = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
+    return not known and hasattr(type(x), "__array_ufunc__")
 
 
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
