@@ -180,8 +180,8 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     nothing = b == 0
     shown = xp.where(nothing, -math.inf, a)
     peak = xp.finite_peak(shown, axis=axis)
-    powers = xp.exp(a - peak)
-    total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
+    powers = xp.exp(xp.subtract(a, peak))  # a raw array of some libraries does not leave it to a Tensor
+    total = _total(xp, xp.multiply(b, xp.where(nothing & ~xp.isfinite(powers), 0.0, powers)), axis)
     if return_sign:
         found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
     else:
