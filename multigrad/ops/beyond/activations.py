@@ -176,12 +176,12 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
         return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
-    a, b = wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype))
+    a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
     nothing = b == 0
     shown = xp.where(nothing, -math.inf, a)
     peak = xp.finite_peak(shown, axis=axis)
-    powers = xp.exp(xp.subtract(a, peak))  # a raw array of some libraries does not leave it to a Tensor
-    total = _total(xp, xp.multiply(b, xp.where(nothing & ~xp.isfinite(powers), 0.0, powers)), axis)
+    powers = xp.exp(a - peak)
+    total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
     if return_sign:
         found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
     else:
