@@ -24,7 +24,7 @@ from .element import SCALARS
 from .graph import Node, tick
 from .layout import Location, climb, note_write
 from .level import Layer, innermost
-from .old_values import Copies, before_write, keep_old, without
+from .old_values import Copies, before_write, keep_old, noted, without
 from .tensor import Tensor, View, element_of, peeled, wrap_at
 from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
 
@@ -54,11 +54,11 @@ def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any
     recorded = permit(t, place, recording, has_history)
     if has_history and not recording:
         _mark(t)
-    if gate.get() is not True:
-        before_write(t._cell)
     if direct is not None and not recorded and t._elem.run is None and place.holds(t._array):
         raw = _direct_operands(t, others)
         if raw is not None:
+            if gate.get() is not True:
+                before_write(t._cell)
             try:
                 t._array = direct(t._array, *raw)
             except (TypeError, ValueError):
@@ -139,6 +139,8 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
     value = fitted(t, result, name)
     if recording and isinstance(result, Tensor):
         _keep_old_value(t, result)
+    if gate.get() is not True:
+        before_write(t._cell)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
         written(t, place)
@@ -156,7 +158,7 @@ def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
     written(t, place)
     node = value._node
     if node is not None and value is not t:
-        node.cells = without(node.cells, value._cell, t._cell)
+        _saved_there(node, value, t)
         node.seq = tick()
     if node is not None or place.owner._node is not None:
         rebase(t, value, place)
@@ -169,15 +171,22 @@ def touch(t: Tensor, value: Tensor) -> None:
 
 
 def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
-    """Move the node of `result` to `t`; where it saved its own output, that is now the memory of `t`."""
+    """Move the node of `result` to `t`."""
     node = result._node
     assert node is not None
-    node.cells = without(node.cells, result._cell, t._cell)
+    _saved_there(node, result, t)
     if type(t._node) is not Node:
         move_retained(t._node, node)
     t._node = node
     written(t, place)
     node.seq = tick()  # it saw the memory as it is after this write
+
+
+def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
+    """Where a node saved its own output, that is the memory of `t` from now on."""
+    node.cells = without(node.cells, result._cell, t._cell)
+    if gate.get() is not True:
+        noted(node)
 
 
 def _keep_old_value(t: Tensor, result: Tensor) -> None:
