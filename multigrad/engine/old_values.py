@@ -110,7 +110,7 @@ class OldValues(Keeper):
     of     by the identity of its version cell, who saved arrays of a memory since that was written
     """
 
-    __slots__ = ("_few", "_known", "_lock", "_many", "fresh", "of")
+    __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "of")
     exclusive = True
 
     def __init__(self) -> None:
