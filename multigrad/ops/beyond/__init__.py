@@ -2,6 +2,4 @@
 
 from . import activations, einsum, interpolation, nans, padding, products, quantiles, sequences, shapes, statistics, ufuncs
 
-__all__ = [
-    "activations", "einsum", "interpolation", "nans", "padding", "products", "quantiles", "sequences", "shapes", "statistics", "ufuncs",
-]
+__all__ = ["activations", "einsum", "interpolation", "nans", "padding", "products", "quantiles", "sequences", "shapes", "statistics", "ufuncs"]
