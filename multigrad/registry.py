@@ -374,16 +374,6 @@ _RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int1
                        "float16", "float32", "float64", "complex64", "complex128"))
 
 
-POSITIONAL: Mapping[str, tuple[str, ...]] = {"diff": ("n", "axis"), "linalg.tensordot": ("axes",), "tensordot": ("axes",)}
-"""Keyword-only parameters of the standard that functions take by position as well, as array libraries do, in NumPy's order."""
-
-
-def also_positional(op: Op) -> tuple[str, ...]:
-    """The keyword-only parameters that the function of an operation takes by position as well: of all others the axis, where it comes first."""
-    first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
-    return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
-
-
 def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool) -> None:
     """A rule takes arguments, outputs and residuals by name, so no name may stand for two of them."""
     for i, output in enumerate(outputs or ()):

@@ -8,12 +8,12 @@ kinds go the way of `ways.py`, which is generated when it is first needed; what 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from .. import observe, registry
+from .. import observe
 from ..observe import gate
 from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
@@ -158,6 +158,16 @@ def _is_straight(op: Op, key_is_plain: bool) -> bool:
     return len(arrays) == 1 or (len(arrays) == 2 and not op.view) or _chooses(op)
 
 
+POSITIONAL: Mapping[str, tuple[str, ...]] = {"diff": ("n", "axis"), "linalg.tensordot": ("axes",), "tensordot": ("axes",)}
+"""Keyword-only parameters of the standard that functions take by position as well, as array libraries do, in NumPy's order."""
+
+
+def _also_positional(op: Op) -> tuple[str, ...]:
+    """The keyword-only parameters that the function of an operation takes by position as well: of all others the axis, where it comes first."""
+    first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
+    return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
+
+
 def _parameters(op: Op, reflected: bool) -> str:
     kinds = inspect._ParameterKind
     parts: list[str] = []
@@ -166,7 +176,7 @@ def _parameters(op: Op, reflected: bool) -> str:
         parameters[0], parameters[1] = parameters[1], parameters[0]
     last: Any = None
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    free = () if starred else registry.also_positional(op)
+    free = () if starred else _also_positional(op)
     parameters.sort(key=lambda p: 0 if p.kind is not p.KEYWORD_ONLY else 1 + free.index(p.name) if p.name in free else 1 + len(free))
     for p in parameters:
         if last is kinds.POSITIONAL_ONLY and p.kind is not kinds.POSITIONAL_ONLY:
