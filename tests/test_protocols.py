@@ -347,6 +347,8 @@ def test_ufuncs(name: str, backend: str) -> None:
 @pytest.mark.parametrize("backend", ["numpy", "strict", SLOW])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str, backend: str) -> None:
+    if name == "sort_complex" and backend == "strict":
+        pytest.skip("array_api_strict sorts no complex numbers, which the standard leaves open")
     function, *args = FUNCTIONS[name]
     compare(backend, name, function, *args)
 
