@@ -91,7 +91,7 @@ def test_imports_point_one_way(path):
 
 
 def test_rules_use_no_library():
-    for path in (ROOT / "ops").glob("*.py"):
+    for path in (ROOT / "ops").rglob("*.py"):
         names = {name[0] for name, _ in imported(path)}
         assert not names & LIBRARIES, path
 

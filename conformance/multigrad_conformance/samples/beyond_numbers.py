@@ -263,7 +263,8 @@ KINKS: dict[str, list[Kink]] = {
 }
 
 MAKERS: dict[str, Any] = {
-    **dict.fromkeys(("logistic", "sigmoid", "relu", "silu", "silu_slope", "softplus"), activation), **dict.fromkeys(("softmax", "log_softmax"), softmax),
+    **dict.fromkeys(("logistic", "sigmoid", "relu", "silu", "silu_slope", "softplus"), activation),
+    **dict.fromkeys(("softmax", "log_softmax"), softmax),
     **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax", "nanmedian"), nan_reduction),
     **dict.fromkeys(("nanargmin", "nanargmax"), nan_index), **dict.fromkeys(("nancumsum", "nancumprod"), nan_scan),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), quantile),
