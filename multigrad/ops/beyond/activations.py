@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...registry import composite, define, elementwise, nondifferentiable
+from ...registry import behind_batch, composite, define, elementwise, nondifferentiable
 from ..kernels import conj, is_complex, wide
 from ..statistical import _as, _axes, _kept
 from .common import floating
@@ -161,24 +161,24 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis))
 
 
-def _powers(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """What softmax(x) is the quotient of, by way of the result: the second is 1, but for an infinite result the number of elements equal to it.
+def shares(xp: Any, x: Any, total: Any, axis: Any) -> Any:
+    """exp(x - total). Where that is infinite, the elements equal to it share evenly, as in logaddexp."""
+    powers = xp.exp(xp.where(x == total, 0.0, x - total))
+    return powers / _total(xp, powers, axis)
 
-    So these share evenly, as in logaddexp.
-    """
-    ans = _kept(xp, ans, x.shape, axis, keepdims)
-    powers = xp.exp(xp.where(x == ans, 0.0, x - ans))
-    return powers, _total(xp, powers, axis)
+
+define("shares(x, total, /, *, axis=None)", forward=shares, chapter="kernels",
+       batching=lambda xp, x, total, axis: xp.shares(x, total, axis=behind_batch(axis, len(x.shape) - 1)),
+       x=softmax_vjp, total=lambda xp, g, total: xp.zeros_like(total), jvp=lambda xp, t_x, ans, axis: softmax_jvp(xp, t_x, ans, axis),
+       doc="softmax(x) over one axis, several, or all, by way of `total`, which is logsumexp(x) with its axes kept. A constant `total` would do.")
 
 
 def log_sum_exp_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    powers, total = _powers(xp, x, ans, axis, keepdims)
-    return conj(xp, powers) * (_kept(xp, g, x.shape, axis, keepdims) / conj(xp, total))
+    return _kept(xp, g, x.shape, axis, keepdims) * conj(xp, xp.shares(x, _kept(xp, ans, x.shape, axis, keepdims), axis=axis))
 
 
 def log_sum_exp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    powers, total = _powers(xp, x, ans, axis, keepdims)
-    return xp.sum(powers / total * t, axis=axis, keepdims=keepdims)
+    return xp.sum(xp.shares(x, _kept(xp, ans, x.shape, axis, keepdims), axis=axis) * t, axis=axis, keepdims=keepdims)
 
 
 define("log_sum_exp(x, /, *, axis=None, keepdims=False)", forward=log_sum_exp, batching="axis", chapter="kernels", x=log_sum_exp_vjp,
