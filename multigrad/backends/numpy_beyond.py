@@ -36,7 +36,7 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
 
         return chosen
 
-    own = (logistic, silu, silu_slope, softplus, softmax, log_softmax, log_sum_exp, shares, order_statistics, places_of)
+    own = (logistic, silu, silu_slope, softplus, softmax, log_softmax, log_sum_exp, order_statistics, places_of)
     return {f.__name__: of_floats(f) for f in own} | {"relu": relu, "sigmoid": of_floats(_named("sigmoid", logistic))}
 
 
@@ -125,17 +125,13 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     powers = rows - peak[:, None]
     np.exp(powers, out=powers)
     powers[number, place] = 0
-    result = np.log1p(np.add.reduce(powers, 1)) + peak
-    return result.reshape(shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i in rest))
-
-
-def shares(x: Any, total: Any, /, *, axis: Any = None) -> Any:
-    """exp(x - total), where that is finite."""
-    if not np.isfinite(total).all():
-        return None
-    result = np.subtract(x, total)
-    np.exp(result, out=result)
-    return result
+    others = np.add.reduce(powers, 1)
+    powers[number, place] = 1
+    powers /= (1 + others)[:, None]
+    value = (np.log1p(others) + peak).reshape(shape if keepdims else tuple(x.shape[i] for i in rest))
+    order = rest + axis
+    back = tuple(order.index(i) for i in range(x.ndim))
+    return value, powers.reshape([x.shape[i] for i in order]).transpose(back)
 
 
 def order_statistics(x: Any, /, places: Any) -> Any:
