@@ -6,6 +6,14 @@ from types import ModuleType
 from typing import Any
 
 from ..engine.level import Layer
+from ..errors import GradientError
+
+
+def _plain(x: Any) -> Any:
+    """The values of a layer as a NumPy array; of a list those of its elements."""
+    if isinstance(x, (list, tuple)):
+        return [_plain(part) for part in x] if any(isinstance(part, Layer) for part in x) else x
+    return x.numpy() if isinstance(x, Layer) else x  # type: ignore[attr-defined]
 
 
 def register(module: ModuleType) -> None:
@@ -15,9 +23,16 @@ def register(module: ModuleType) -> None:
         """Values as they are, without a unit."""
 
         @staticmethod
+        def default_units(x: Any, axis: Any) -> None:
+            """Refuse what requires grad: here matplotlib lets errors pass as they are."""
+            _plain(x)
+
+        @staticmethod
         def convert(value: Any, unit: Any, axis: Any) -> Any:
-            if isinstance(value, Layer):
-                return value.numpy()  # type: ignore[attr-defined]
-            return [x.numpy() if isinstance(x, Layer) else x for x in value] if isinstance(value, (list, tuple)) else value  # type: ignore[attr-defined]
+            """The values; what is refused stays what it is, and NumPy, which is asked next, says why."""
+            try:
+                return _plain(value)
+            except GradientError:
+                return value
 
     module.registry[Layer] = Values()

@@ -491,10 +491,10 @@ def wrap_new(x: Any) -> Tensor:
     if len(modules) != imported.seen[0]:
         imported.register_clients()
     run = level.running()
-    own = 1 if run is None else run.tensor_level
     if isinstance(x, Layer):
-        if x._level > own:
+        if x._level > (1 if run is None else run.tensor_level):
             raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
                                 "or use the functions of multigrad.func")
         x = x._frozen()
-    return checked(wrap_in(run, own, x))
+    t = wrap(x) if run is None else wrap_in(run, run.tensor_level, x)
+    return t if t._elem.refusal is None else checked(t)
