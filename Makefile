@@ -11,13 +11,14 @@
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
+#   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
 #   make conformance-table    run the conformance suite and write the table of operations by backends into its README
 #   make test-precision       every derivative rule against the same derivative in 60 digits; the table goes to docs/precision.md
 #   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -173,6 +174,11 @@ test-latest:
 
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
+
+# -- other libraries on Tensors: some minutes; STEMS="scipy_stats sklearn" tries these tables only
+
+consumers: $(READY)
+	@$(PY) tools/consumers.py --update $(STEMS)
 
 # -- accelerators. On a machine that brings its own cupy and jax:
 #    make test-gpu GPU_VENV=--system-site-packages GPU_PACKAGES= GPU_PIP="--no-deps --no-build-isolation"
