@@ -81,6 +81,8 @@ REASONS: dict[str, Reason] = {
     "no rule": Reason(mg.errors.MissingRuleError, "has no derivative rule", "an operation without a derivative for one of the arguments"),
     "exports": Reason(BufferError, "Can't export tensors that require gradient", "asks for the memory by DLPack"),
     "ufunc": Reason(TypeError, "does not support ufuncs", "calls a ufunc that is no operation of multigrad"),
+    "two libraries": Reason(mg.errors.MixedBackendsError, "got arrays of two backends", "makes NumPy arrays, which another library's Tensors do not mix with"),
+    "strict's rules": Reason(IndexError, "Integer index arrays are only allowed with integer indices", "array-api-strict refuses it of its own arrays, too"),
     "two namespaces": Reason(TypeError, "Multiple namespaces for array inputs", "mixes Tensors with arrays of another library"),
 }
 

@@ -75,9 +75,10 @@ def update(names: list[str]) -> list[str]:
     """Try the calls with SciPy's switch off and on, and record what they do."""
     outcomes: dict[str, Any] = {stem: {} for stem in names}
     wrong = []
-    for switch in ("0", "1"):
+    unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}  # to SciPy, "0" is on as well
+    for environment in (unswitched, unswitched | {"SCIPY_ARRAY_API": "1"}):
         command = [sys.executable, "-W", "ignore", __file__, "--try", *names]
-        done = subprocess.run(command, env=os.environ | {"SCIPY_ARRAY_API": switch}, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         some, said = json.loads(done.stdout.splitlines()[-1])
         wrong += said
         for stem, rows in some.items():
@@ -244,12 +245,13 @@ def main() -> int:
         print(json.dumps(tried(names)))
         return 0
     wrong = update(names) if options.update else []
+    print("\n".join(wrong), end="\n" * bool(wrong))
     if options.check:
         same = PAGE.read_text() == render()
         print("docs/consumers.md is up to date" if same else "docs/consumers.md is not what the tables make: python tools/consumers.py")
         return int(not same)
     PAGE.write_text(render())
-    print("\n".join(wrong) if wrong else "every call is right or refuses in known words", f"\nwrote {PAGE.relative_to(ROOT)}")
+    print(f"wrote {PAGE.relative_to(ROOT)}{f'; {len(wrong)} calls are wrong or unknown' if wrong else ''}")
     return int(bool(wrong))
 
 
