@@ -163,21 +163,23 @@ def read() -> dict[str, Library]:
 
 
 def totals(libraries: dict[str, Library]) -> list[str]:
-    lines = ["| library | calls | values right | gradient checked | of these only in the context | of these by multigrad-special | nothing to differentiate | refused |",
-             "|---|---|---|---|---|---|---|---|"]
+    columns = {"calls": "calls", "values": "values right", "checked": "gradient checked", "context": "only in the context",
+               "special": "only by multigrad-special", "none": "nothing to differentiate", "refused": "refused"}
+    lines = [f"| library | {' | '.join(columns.values())} |", "|---|" + "---|" * len(columns)]
     for library in libraries.values():
-        n = library.totals()
-        lines.append(f"| {library.name} | {n['calls']} | {n['values']} | **{n['checked']}** | {n['context']} | {n['special']} | {n['none']} | {n['refused']} |")
+        counted = library.totals()
+        lines.append(f"| {library.name} | {' | '.join(str(counted[column]) for column in columns)} |")
     lines += ["", "Gradients checked, of the calls tried there:", ""]
     for library in libraries.values():
-        each = [f"{setting.title} {checked} of {of}" for key, setting in library.settings().items() for checked, of in [library.in_setting(key)] if of]
-        lines.append(f"- {library.name}: {'; '.join(each)}")
+        settings = {setting.title: library.in_setting(key) for key, setting in library.settings().items()}
+        lines.append(f"- {library.name}: {'; '.join(f'{title} {checked} of {of}' for title, (checked, of) in settings.items() if of)}")
     return lines
 
 
 def reasons(libraries: dict[str, Library]) -> list[str]:
     known = {name: reason.says for library in libraries.values() for table in library.tables for name, reason in table.reasons.items()}
     known["warned"] = "takes a number, by `float()` or `item()`, with the warning that its gradient is dropped"
+    known[kept.RAW] = "refuses raw arrays of that library in the same words"
     counts = {library.name: library.why() for library in libraries.values()}
     used = [name for name in known if any(name in counted for counted in counts.values())]
     lines = [f"| reason | what it does | {' | '.join(counts)} |", "|---|---|" + "---|" * len(counts)]

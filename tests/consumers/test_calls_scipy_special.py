@@ -33,8 +33,8 @@ LAST = {
     "bdtr": (K, N, P), "bdtrc": (K, N, P), "bdtri": (K, N, P), "betainc": (X, Y, P), "betaincc": (X, Y, P), "betaincinv": (X, Y, P), "chdtr": (X, Y),
     "chdtrc": (X, Y), "chdtri": (X, P), "expn": (K, X), "fdtr": (A, B, X), "fdtrc": (A, B, X), "fdtri": (A, B, P), "gammainc": (X, Y),
     "gammaincc": (X, Y), "gammainccinv": (A, P), "gammaincinv": (A, P), "gdtr": (A, B, X), "gdtrc": (A, B, X), "hyp1f1": (A, B, X), "lpmv": (K, N, P),
-    "nbdtr": (K, N, P), "nbdtrc": (K, N, P), "nbdtri": (K, N, P), "pdtr": (K, X), "pdtrc": (K, X), "pdtri": (K, P), "stdtr": (A, X), "stdtrit": (A, P),
-    "yn": (K, X), "polygamma": (K, X), "zeta": (A, B),
+    "nbdtr": (K, N, P), "nbdtrc": (K, N, P), "nbdtri": (K, N, P), "pdtr": (K, X), "pdtrc": (K, X), "pdtri": (K, P), "stdtr": (A, X),
+    "stdtrit": (A, P), "yn": (K, X), "polygamma": (K, X), "zeta": (A, B),
 }
 
 CALLS = [
