@@ -120,7 +120,8 @@ CALLS = [
     Call("signal.zpk2tf", signal.zpk2tf, (Z, P, GAIN)),
 ]
 
-REASONS = {"compiled": Reason(ValueError, "could not convert b, a, and x to a common type", "compiled code, which has its own words for what it cannot convert")}
+REASONS = {"compiled": Reason(ValueError, "could not convert b, a, and x to a common type",
+                              "compiled code, which has its own words for what it cannot convert")}
 
 TABLE = Table("SciPy", "scipy_signal", CALLS, part="scipy.signal", settings=SCIPY, reasons=REASONS)
 test_calls = TABLE.test()
