@@ -115,6 +115,11 @@ class Op:
     module: str
 
     @property
+    def beyond(self) -> bool:
+        """Whether it is beyond the standard: a name of NumPy, SciPy or PyTorch, which a `strict` backend hides."""
+        return self.chapter == "beyond"
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         """The array parameters, lists of arrays included, in order."""
         return tuple(p for p, role in self.roles.items() if role != "plain")
@@ -303,7 +308,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         rules = replace(rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
     else:
         rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
-    op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
+    op = Op(name=name, chapter=chapter or _chapter(module), kind=kind, signature=signature, roles=roles, outputs=outs,
             vjp=rules, jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
@@ -315,6 +320,11 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     for listener in _listeners:
         listener(op)
     return op
+
+
+def _chapter(module: str) -> str:
+    """The chapter that the operations of a module belong to: its own name, or "beyond" (the standard)."""
+    return "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
 
 
 def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:

@@ -1,6 +1,7 @@
 """The operations of the standard, one file per chapter. Importing this package fills the table."""
 
 from . import (
+    beyond,
     creation,
     data_type,
     decompositions,
@@ -23,6 +24,7 @@ from . import (
 )
 
 __all__ = [
+    "beyond",
     "creation",
     "data_type",
     "decompositions",

@@ -1,0 +1,1 @@
+"""Names beyond the standard that programs use: NumPy's, else SciPy's or PyTorch's, with their signature and meaning."""
