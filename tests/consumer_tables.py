@@ -24,7 +24,7 @@ import multigrad as mg
 from multigrad.autograd.graph import allow_mutation_on_saved_tensors
 from multigrad.errors import BackendError
 
-__all__ = ["REASONS", "Call", "Outcome", "Reason", "Setting", "Table", "read_outcomes"]
+__all__ = ["RAW", "REASONS", "Call", "Outcome", "Reason", "Setting", "Table", "read_outcomes"]
 
 FOLDER = Path(__file__).parent / "consumers"
 SWITCHED = os.environ.get("SCIPY_ARRAY_API", "").lower() in ("1", "true")
@@ -70,6 +70,7 @@ class Reason:
         return isinstance(error, self.error) and re.search(self.words, str(error)) is not None
 
 
+RAW = "raw arrays"
 # The first that fits is taken. A table may have more of its own, which come first.
 REASONS: dict[str, Reason] = {
     "converts": Reason(mg.errors.GradientError, r"Can't call numpy\(\) on Tensor that requires grad",
@@ -81,6 +82,12 @@ REASONS: dict[str, Reason] = {
     "no rule": Reason(mg.errors.MissingRuleError, "has no derivative rule", "an operation without a derivative for one of the arguments"),
     "exports": Reason(BufferError, "Can't export tensors that require gradient", "asks for the memory by DLPack"),
     "ufunc": Reason(TypeError, "does not support ufuncs", "calls a ufunc that is no operation of multigrad"),
+    "no counterpart": Reason(mg.errors.GradientError, "multigrad has no counterpart of it", "calls a function of NumPy that multigrad has not"),
+    "two libraries": Reason(mg.errors.MixedBackendsError, "got arrays of two backends",
+                            "makes NumPy arrays itself, which do not mix with Tensors of another library"),
+    "strict's rules": Reason((IndexError, TypeError, ValueError), "Integer index arrays are only allowed with integer indices|"
+                             "the multi-axes index only specifies|dtype must be one of the supported dtypes|Only numeric dtypes are allowed",
+                             "uses what is not in the standard, which array-api-strict refuses"),
     "two namespaces": Reason(TypeError, "Multiple namespaces for array inputs", "mixes Tensors with arrays of another library"),
 }
 
@@ -181,7 +188,7 @@ class Table:
             with quiet():
                 constants = leaves(call.function(*call.tensors(backend, ())))
         except Exception as error:
-            kept = self.reason(error)
+            kept = self.reason(error, call, backend)
         else:
             kept = compared(constants, expected, call)
         gradient = self.gradient(call, backend)
@@ -204,7 +211,7 @@ class Table:
                 special = bool(wanted) and uses_special(wanted)
                 grads = mg.autograd.grad(wanted, chosen, [mg.asarray(w, backend=backend) for w in weights], allow_unused=True) if wanted else ()
         except Exception as error:
-            return self.reason(error)
+            return self.reason(error, call, backend)
         compared(results, call.reference(*call.args), call)
         lost = [i for i, y in enumerate(results) if not (isinstance(y, mg.Tensor) and y.requires_grad)]
         if constant_results(call, lost, places):
@@ -224,10 +231,19 @@ class Table:
             np.testing.assert_allclose(values(grad), exact, rtol=call.rtol, atol=call.rtol * (1 + np.max(np.abs(exact), initial=0)))
         return "checked, with multigrad-special" if special else "checked"
 
-    def reason(self, error: BaseException) -> str:
+    def reason(self, error: BaseException, call: Call, backend: str) -> str:
+        """The name of the reason; RAW where the library treats raw arrays of the backend alike."""
         for name, reason in self.reasons.items():
             if reason.fits(error):
                 return name
+        try:
+            with quiet():
+                call.function(*(mg.asarray(a, backend=backend).array if isinstance(a, np.ndarray) else a for a in call.args))
+        except type(error) as same:
+            if str(same) == str(error):
+                return RAW
+        except Exception:
+            pass
         raise AssertionError(f"no reason has these words: {type(error).__name__}: {error}") from error
 
     def test(self) -> Callable[..., None]:

@@ -75,9 +75,10 @@ def update(names: list[str]) -> list[str]:
     """Try the calls with SciPy's switch off and on, and record what they do."""
     outcomes: dict[str, Any] = {stem: {} for stem in names}
     wrong = []
-    for switch in ("0", "1"):
+    unswitched = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}  # to SciPy, "0" is on as well
+    for environment in (unswitched, unswitched | {"SCIPY_ARRAY_API": "1"}):
         command = [sys.executable, "-W", "ignore", __file__, "--try", *names]
-        done = subprocess.run(command, env=os.environ | {"SCIPY_ARRAY_API": switch}, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         some, said = json.loads(done.stdout.splitlines()[-1])
         wrong += said
         for stem, rows in some.items():
@@ -162,21 +163,23 @@ def read() -> dict[str, Library]:
 
 
 def totals(libraries: dict[str, Library]) -> list[str]:
-    lines = ["| library | calls | values right | gradient checked | of these only in the context | of these by multigrad-special | nothing to differentiate | refused |",
-             "|---|---|---|---|---|---|---|---|"]
+    columns = {"calls": "calls", "values": "values right", "checked": "gradient checked", "context": "only in the context",
+               "special": "only by multigrad-special", "none": "nothing to differentiate", "refused": "refused"}
+    lines = [f"| library | {' | '.join(columns.values())} |", "|---|" + "---|" * len(columns)]
     for library in libraries.values():
-        n = library.totals()
-        lines.append(f"| {library.name} | {n['calls']} | {n['values']} | **{n['checked']}** | {n['context']} | {n['special']} | {n['none']} | {n['refused']} |")
+        counted = library.totals()
+        lines.append(f"| {library.name} | {' | '.join(str(counted[column]) for column in columns)} |")
     lines += ["", "Gradients checked, of the calls tried there:", ""]
     for library in libraries.values():
-        each = [f"{setting.title} {checked} of {of}" for key, setting in library.settings().items() for checked, of in [library.in_setting(key)] if of]
-        lines.append(f"- {library.name}: {'; '.join(each)}")
+        settings = {setting.title: library.in_setting(key) for key, setting in library.settings().items()}
+        lines.append(f"- {library.name}: {'; '.join(f'{title} {checked} of {of}' for title, (checked, of) in settings.items() if of)}")
     return lines
 
 
 def reasons(libraries: dict[str, Library]) -> list[str]:
     known = {name: reason.says for library in libraries.values() for table in library.tables for name, reason in table.reasons.items()}
     known["warned"] = "takes a number, by `float()` or `item()`, with the warning that its gradient is dropped"
+    known[kept.RAW] = "refuses raw arrays of that library in the same words"
     counts = {library.name: library.why() for library in libraries.values()}
     used = [name for name in known if any(name in counted for counted in counts.values())]
     lines = [f"| reason | what it does | {' | '.join(counts)} |", "|---|---|" + "---|" * len(counts)]
@@ -244,12 +247,13 @@ def main() -> int:
         print(json.dumps(tried(names)))
         return 0
     wrong = update(names) if options.update else []
+    print("\n".join(wrong), end="\n" * bool(wrong))
     if options.check:
         same = PAGE.read_text() == render()
         print("docs/consumers.md is up to date" if same else "docs/consumers.md is not what the tables make: python tools/consumers.py")
         return int(not same)
     PAGE.write_text(render())
-    print("\n".join(wrong) if wrong else "every call is right or refuses in known words", f"\nwrote {PAGE.relative_to(ROOT)}")
+    print(f"wrote {PAGE.relative_to(ROOT)}{f'; {len(wrong)} calls are wrong or unknown' if wrong else ''}")
     return int(bool(wrong))
 
 
