@@ -280,11 +280,21 @@ def _is_inner(x: Any, t: Tensor) -> bool:
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
     """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
     try:
-        result = apply_tensor(op, (t, key, value), t, _assign)
+        before = wrap_at(t, t._array) if _is_overwritten(t, key, value) else t
+        result = apply_tensor(op, (before, key, value), t, _assign)
     except (IndexError, TypeError, ValueError):
         return False
     _take_over(t, place, result)
     return True
+
+
+def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
+    """Whether a mask that is true everywhere puts a history in the place of that of `t`: 0 / 0 in what is gone must not reach the gradient."""
+    mask = raw_key(key)
+    if not (isinstance(value, Tensor) and value._node is not None and value._level == t._level and hasattr(mask, "dtype")):
+        return False
+    host = t._elem.host
+    return tuple(mask.shape) == t.shape and element_of(mask).bool and bool(host.xp.all(mask))
 
 
 def _assign(x: Any, key: Any, value: Any) -> Any:
