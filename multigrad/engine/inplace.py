@@ -289,12 +289,12 @@ def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> b
 
 
 def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
-    """Whether a mask that is true everywhere puts a history in the place of that of `t`: 0 / 0 in what is gone must not reach the gradient."""
+    """Whether a mask that is true everywhere puts a history in the place of infinities or nans, of which no derivative may reach the gradient."""
     mask = raw_key(key)
     if not (isinstance(value, Tensor) and value._node is not None and value._level == t._level and hasattr(mask, "dtype")):
         return False
-    host = t._elem.host
-    return tuple(mask.shape) == t.shape and element_of(mask).bool and bool(host.xp.all(mask))
+    xp = t._elem.host.xp
+    return tuple(mask.shape) == t.shape and element_of(mask).bool and bool(xp.all(mask)) and not bool(xp.all(xp.isfinite(t._array)))
 
 
 def _assign(x: Any, key: Any, value: Any) -> Any:
