@@ -29,7 +29,7 @@ EXEMPTIONS = {
     "unique_*/vjp/real@no_data_dependent_shapes": SHAPES,
     "fft.*@no_extensions": EXTENSIONS,
     **{f"{name}/*@no_extensions": EXTENSIONS for name in (
-        "singular_factor", *(f"linalg.{name}" for name in (
+        "diagonal", "trace", "singular_factor", *(f"linalg.{name}" for name in (
             "cholesky", "det", "diagonal", "eig*", "inv", "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve",
             "svd*", "trace", "vector_norm")))},
     "linalg.matrix_rank/forward/full@no_x64": INT64,
