@@ -82,7 +82,8 @@ REASONS: dict[str, Reason] = {
     "no rule": Reason(mg.errors.MissingRuleError, "has no derivative rule", "an operation without a derivative for one of the arguments"),
     "exports": Reason(BufferError, "Can't export tensors that require gradient", "asks for the memory by DLPack"),
     "ufunc": Reason(TypeError, "does not support ufuncs", "calls a ufunc that is no operation of multigrad"),
-    "no counterpart": Reason(mg.errors.GradientError, "multigrad has no counterpart of it", "calls a function of NumPy that multigrad has not"),
+    "no counterpart": Reason(mg.errors.GradientError, "multigrad has no (counterpart|derivative) of it",
+                             "calls a function of NumPy, or a ufunc, that multigrad has not"),
     "two libraries": Reason(mg.errors.MixedBackendsError, "got arrays of two backends",
                             "makes NumPy arrays itself, which do not mix with Tensors of another library"),
     "strict's rules": Reason((IndexError, TypeError, ValueError), "Integer index arrays are only allowed with integer indices|"

@@ -106,7 +106,7 @@ CALLS = [
     Call("signal.sosfilt", lambda b, x: signal.sosfilt(section(b), x), (B, V)),
     Call("signal.sosfilt_zi", lambda b: signal.sosfilt_zi(section(b)), (B,)),
     Call("signal.sosfiltfilt", lambda b, x: signal.sosfiltfilt(section(b), x, padlen=2), (B, V)),
-    Call("signal.spline_filter", lambda x: signal.spline_filter(x, 0.05), (drawn(9, 9),), rtol=1e-4, value_rtol=1e-6),
+    Call("signal.spline_filter", lambda x: signal.spline_filter(x, 0.05), (drawn(12, 12),), rtol=1e-4, value_rtol=1e-6),
     Call("signal.tf2sos", signal.tf2sos, (B, A)),
     Call("signal.tf2zpk", signal.tf2zpk, (B, A)),
     Call("signal.upfirdn", signal.upfirdn, (W, V)),

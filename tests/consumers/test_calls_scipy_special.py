@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from consumer_checks import drawn
-from consumer_tables import SCIPY, Call, Table
+from consumer_tables import SCIPY, Call, Reason, Table
 
 special = pytest.importorskip("scipy.special", reason="scipy is a dependency of the tests only")
 
@@ -48,5 +48,7 @@ CALLS = [
     Call("special.softmax", lambda x: special.softmax(x, axis=1), (X,), also=["jax"]),
 ]
 
-TABLE = Table("SciPy", "scipy_special", CALLS, part="scipy.special", settings=SCIPY)
+REASONS = {"orders": Reason(TypeError, "n must be a Python int, not [a-zA-Z]+; there is no derivative by the order", "takes an array of orders")}
+
+TABLE = Table("SciPy", "scipy_special", CALLS, part="scipy.special", settings=SCIPY, reasons=REASONS)
 test_calls = TABLE.test()
