@@ -9,6 +9,7 @@
 #   make test-oldest     the same as test, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
+#   make test-clients    other libraries' own tests over multigrad: SciPy's tests of array libraries; minutes. PARTS="scipy" chooses
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
@@ -18,7 +19,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -132,6 +133,11 @@ tests: $(READY)
 test-standard: $(READY)
 	@$(if $(ARRAY_API_TESTS),$(PY) -m pip install --quiet -r "$(ARRAY_API_TESTS)/requirements.txt")
 	@ARRAY_API_TESTS="$(ARRAY_API_TESTS)" $(PY) tools/standard.py $(ARGS)
+
+# -- other libraries' own tests over multigrad; tools/clients has what is expected to fail, with the reasons
+
+test-clients: $(READY)
+	@$(PY) tools/clients.py $(PARTS)
 
 # -- the same programs through PyTorch, which lies beside the environment so that nothing else meets it.
 #    (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL may name an index with builds for the CPU only, which are smaller.)

@@ -15,7 +15,7 @@ from typing import Any
 from ..engine.element import by_type
 from ..engine.level import Layer
 from ..engine.surface import Surface
-from ..registry import Op, keeping, on_declaration
+from ..registry import OPS, Op, keeping, on_declaration
 
 _calls: dict[Any, Callable[..., Any]] = {}
 """The function of an operation, as operators call it, by the ufunc that it is the counterpart of."""
@@ -37,6 +37,13 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
     if not all(issubclass(t, Layer) or t in by_type or t.__module__ == "numpy" for t in types):
         return NotImplemented
     return import_module(".functions", __name__).run(self, function, args, kwargs)
+
+
+def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
+    """Call this function of an operation at once from now on, until another declaration takes its place."""
+    with keeping:
+        if OPS.get(op.name) is op:
+            _calls[ufunc] = function
 
 
 def _bound(t: Any) -> Any:

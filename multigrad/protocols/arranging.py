@@ -12,7 +12,7 @@ import numpy as np
 
 from ..engine.level import Layer, innermost
 from .reductions import cast, finish
-from .table import COUNTERPARTS, counterpart
+from .table import counterpart
 from .values import arrayed, host_of_all, listed, of, refuse
 
 # ----- about arrays -----
@@ -431,24 +431,26 @@ def _sorting(name: str) -> Callable[..., Any]:
     return function
 
 
-COUNTERPARTS["sort"], COUNTERPARTS["argsort"] = _sorting("sort"), _sorting("argsort")
+sort = counterpart("sort")(_sorting("sort"))
+argsort = counterpart("argsort")(_sorting("argsort"))
 
 
-def _partitioning(name: str) -> Callable[..., Any]:
+def _partitioning(whole: Callable[..., Any]) -> Callable[..., Any]:
     """A sorted array is partitioned at every place."""
 
     def function(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-        return COUNTERPARTS[name](a, axis, order=order)
+        return whole(a, axis, order=order)
 
     return function
 
 
-COUNTERPARTS["partition"], COUNTERPARTS["argpartition"] = _partitioning("sort"), _partitioning("argsort")
+counterpart("partition")(_partitioning(sort))
+counterpart("argpartition")(_partitioning(argsort))
 
 
 @counterpart("sort_complex")
 def sort_complex(a: Any) -> Any:
-    return of.sort(of.astype(a, a._elem.host.bound.complex128))
+    return sort(of.astype(a, a._elem.host.bound.complex128))
 
 
 @counterpart("unique")
@@ -460,5 +462,9 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
+def _set(name: str) -> Callable[..., Any]:
+    return lambda x: getattr(of, name)(x)
+
+
 for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
-    COUNTERPARTS[_name] = lambda x, _name=_name: getattr(of, _name)(x)
+    counterpart(_name)(_set(_name))

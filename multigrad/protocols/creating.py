@@ -10,7 +10,7 @@ import numpy as np
 from ..engine.element import Host
 from ..engine.level import Layer
 from .reductions import cast, finish, native
-from .table import COUNTERPARTS, counterpart
+from .table import counterpart
 from .values import arrayed, host_of_all, of, refuse
 
 # ----- making -----
@@ -31,7 +31,7 @@ def _like(name: str) -> Callable[..., Any]:
 
 
 for _name in ("empty_like", "full_like", "ones_like", "zeros_like"):
-    COUNTERPARTS[_name] = _like(_name)
+    counterpart(_name)(_like(_name))
 
 
 @counterpart("copy")
@@ -88,6 +88,9 @@ def _beside(name: str) -> Callable[..., Any]:
             return xp.asarray(*args, copy=options.pop("copy", True), **given)
         if name == "identity":
             return xp.eye(*args, **given)
+        if name == "eye":
+            rows, columns = (*args, options.pop("M", None))[:2]
+            return xp.eye(rows, columns, **given, **options)
         return getattr(xp, name.replace("asanyarray", "asarray"))(*args, **given, **options)
 
     return function
@@ -129,7 +132,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 @counterpart("isclose")
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-    host = host_of_all("numpy.isclose", a, b)
+    host = host_of_all("numpy.isclose", a, b, rtol, atol)
     a, b = (_tensor(x, host) for x in (a, b))
     near = (a == b) | ((of.isfinite(b) if b._elem.floating else True) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
     return near | (of.isnan(a) & of.isnan(b)) if equal_nan else near

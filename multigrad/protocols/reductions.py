@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .table import COUNTERPARTS
+from .table import counterpart
 from .values import arrayed, of, refuse, written
 
 NOTHING: Any = np._NoValue
@@ -193,8 +193,7 @@ cumulative_sum = _standard_scan("cumulative_sum")
 cumulative_prod = _standard_scan("cumulative_prod")
 
 
-COUNTERPARTS.update({
-    "all": all, "amax": max, "amin": min, "any": any, "argmax": argmax, "argmin": argmin, "count_nonzero": count_nonzero, "cumprod": cumprod,
-    "cumsum": cumsum, "cumulative_prod": cumulative_prod, "cumulative_sum": cumulative_sum, "max": max, "mean": mean, "min": min, "prod": prod,
-    "std": std, "sum": sum, "var": var,
-})
+for _function in (all, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):
+    counterpart(_function.__name__)(_function)
+counterpart("amax")(max)
+counterpart("amin")(min)

@@ -43,19 +43,20 @@ def layers(value: Any) -> Iterator[Layer]:
 
 
 def host_of_all(name: str, *values: Any) -> Host:
-    """The library of the array objects among nested arguments. Raises MixedBackendsError where a raw NumPy array is of another one."""
+    """The library of the array objects among nested arguments. Raises MixedBackendsError where two are of different ones, TypeError where there is none."""
     host: Host | None = None
     for x in layers(values):
         if host is not None and x._elem.host is not host:
             raise mixed(name, host, x._elem.host)
         host = x._elem.host
-    assert host is not None  # the protocol was called
+    if host is None:  # the protocol was called for another argument
+        raise TypeError(f"{name}: a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays with multigrad.asarray, or give tensor.array.")
     return host
 
 
 def arrayed(x: Any, host: Host) -> Any:
     """A list or a number as an array of the library; what is an array already as it is."""
-    if isinstance(x, Layer) or (type(x) in by_type and not isinstance(x, host.scalars)):
+    if isinstance(x, Layer) or (by_type.get(type(x)) is not None and not isinstance(x, host.scalars)):
         return x
     return host.bound.asarray(x)
 

@@ -15,6 +15,7 @@ signal = pytest.importorskip("scipy.signal", reason="scipy is a dependency of th
 X, V, W, U = drawn(3, 4), drawn(6), drawn(3, seed=2), drawn(12, seed=3)
 B, A = np.asarray([0.5, 0.7, 0.3]), np.asarray([1.0, 0.4, 0.2])
 Z, P, GAIN = np.asarray([0.5 + 0.3j, 0.5 - 0.3j]), np.asarray([0.4 + 0.2j, 0.4 - 0.2j]), np.asarray(1.5)
+AT = np.asarray([0.5, 1.0])
 LOW, BAND = np.asarray(0.3), np.asarray([0.2, 0.6])
 
 
@@ -45,7 +46,7 @@ CALLS = [
     Call("signal.bessel", design("bessel"), (LOW,)),
     Call("signal.bilinear", signal.bilinear, (B, A)),
     Call("signal.bilinear_zpk", lambda z, p, k: signal.bilinear_zpk(z, p, k, 2.0), (Z, P, GAIN)),
-    Call("signal.bode", lambda b, a: signal.bode((b, a), w=[0.5, 1.0]), (B, A)),
+    Call("signal.bode", lambda b, a, w: signal.bode((b, a), w=w), (B, A, AT), by=[0, 1]),
     Call("signal.butter", design("butter"), (LOW,)),
     Call("signal.cheby1", design("cheby1", 1.0), (LOW,)),
     Call("signal.cheby2", design("cheby2", 20.0), (LOW,)),
@@ -62,11 +63,11 @@ CALLS = [
     Call("signal.envelope", signal.envelope, (V,)),
     Call("signal.fftconvolve", signal.fftconvolve, (V, W)),
     Call("signal.filtfilt", lambda b, a, x: signal.filtfilt(b, a, x, padlen=2), (B, A, V)),
-    Call("signal.firls", lambda d: signal.firls(5, [0.0, 0.3, 0.5, 1.0], d), (drawn(4),)),
+    Call("signal.firls", lambda bands, d: signal.firls(5, bands, d), (np.asarray([0.0, 0.3, 0.5, 1.0]), drawn(4)), by=[1]),
     Call("signal.firwin", lambda c: signal.firwin(5, c), (LOW,)),
-    Call("signal.firwin2", lambda g: signal.firwin2(5, [0.0, 0.5, 1.0], g), (np.asarray([1.0, 0.7, 0.0]),)),
-    Call("signal.freqs", lambda b, a: signal.freqs(b, a, worN=[0.5, 1.0]), (B, A)),
-    Call("signal.freqs_zpk", lambda z, p, k: signal.freqs_zpk(z, p, k, worN=[0.5, 1.0]), (Z, P, GAIN)),
+    Call("signal.firwin2", lambda f, g: signal.firwin2(5, f, g), (np.asarray([0.0, 0.5, 1.0]), np.asarray([1.0, 0.7, 0.4])), by=[1]),
+    Call("signal.freqs", lambda b, a, w: signal.freqs(b, a, worN=w), (B, A, AT), by=[0, 1]),
+    Call("signal.freqs_zpk", lambda z, p, k, w: signal.freqs_zpk(z, p, k, worN=w), (Z, P, GAIN, AT), by=[0, 1, 2]),
     Call("signal.freqz", lambda b, a: signal.freqz(b, a, worN=3), (B, A)),
     Call("signal.freqz_sos", lambda b: signal.freqz_sos(section(b), worN=3), (B,)),
     Call("signal.freqz_zpk", lambda z, p, k: signal.freqz_zpk(z, p, k, worN=3), (Z, P, GAIN)),
@@ -95,7 +96,7 @@ CALLS = [
     Call("signal.minimum_phase", signal.minimum_phase, (drawn(5),)),
     Call("signal.normalize", signal.normalize, (B, 2 * A)),
     Call("signal.oaconvolve", signal.oaconvolve, (V, W)),
-    Call("signal.order_filter", lambda x: signal.order_filter(x, [1.0, 1.0, 1.0], 1), (V,)),
+    Call("signal.order_filter", lambda x, domain: signal.order_filter(x, domain, 1), (V, np.ones(3)), by=[0]),
     Call("signal.qspline1d", signal.qspline1d, (V,)),
     Call("signal.qspline1d_eval", signal.qspline1d_eval, (V, np.asarray([1.25, 2.6])), by=[0]),
     Call("signal.resample", lambda x: signal.resample(x, 4), (V,)),

@@ -19,11 +19,13 @@ import scipy.conftest as theirs
 
 import multigrad as mg
 
-NAME = "multigrad"
 HOME = Path(scipy.__file__).parent
+XP = mg.namespace("numpy")
 
-theirs.xp_known_backends.add(NAME)
-theirs.xp = pytest.fixture(params=[pytest.param(mg.namespace("numpy"), id=NAME, marks=pytest.mark.array_api_backends)])(inspect.unwrap(theirs.xp))
+theirs.xp_known_backends.add(XP.__name__)
+theirs.xp = pytest.fixture(params=[pytest.param(XP, id="multigrad", marks=pytest.mark.array_api_backends)])(inspect.unwrap(theirs.xp))
+# Theirs adds a list to the devices, which since edition 2025.12 of the standard are a tuple.
+theirs.devices = pytest.fixture(lambda xp: [*xp.__array_namespace_info__().devices(), None], name="devices")
 
 
 def pytest_addoption(parser: Any) -> None:

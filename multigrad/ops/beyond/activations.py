@@ -176,7 +176,7 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
         return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
-    a, b = wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype))
+    a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
     nothing = b == 0
     shown = xp.where(nothing, -math.inf, a)
     peak = xp.finite_peak(shown, axis=axis)

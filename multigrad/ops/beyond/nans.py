@@ -177,9 +177,9 @@ def _place(name: str, extremum: Any) -> Any:
 
 
 for _name in ("min", "max"):
-    composite(f"nanarg{_name}(a: array, axis=None, *, keepdims=False)", _place(f"nanarg{_name}", _extremum(_name)),
-              doc=f"The index of the first {'smallest' if _name == 'min' else 'largest'} element that is not nan. Raises ValueError where all are nan "
-                  f"(-1 under a trace, where values are not known). As numpy.nanarg{_name}.")
+    nondifferentiable(f"nanarg{_name}(a: array, axis=None, *, keepdims=False)", forward=_place(f"nanarg{_name}", _extremum(_name)), batching="form",
+                      doc=f"The index of the first {'smallest' if _name == 'min' else 'largest'} element that is not nan. Raises ValueError where all are nan "
+                          f"(-1 under a trace, where values are not known). As numpy.nanarg{_name}.")
 
 # ----- replacement -----
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ...registry import composite
 from ..kernels import is_complex, wide
-from ..keys import index_dtype
+from ..keys import float_dtype, index_dtype
 from ..statistical import _as
-from .common import default, floating, lines, reduced_axes
+from .common import floating, lines, reduced_axes
 
 
 class Numbers(NamedTuple):
@@ -106,16 +106,16 @@ class Fractions(NamedTuple):
     dtype: Any  # None of a number of Python's, which takes any
 
 
-def _fractions(xp: Any, name: str, q: Any) -> Fractions:
+def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
     most = 100 if "percentile" in name else 1
     given = q if isinstance(q, (list, tuple)) else [q]
     if all(isinstance(part, Real) for part in given):
         for part in given:
             if not 0 <= part <= most:
                 raise ValueError(f"{name}: q must be between 0 and {most}, and is {part}.")
-        dtype = None if type(q) in (float, int) else default(xp)
+        dtype = None if type(q) in (float, int) else float_dtype(xp, device)
         return Fractions([float(part) / most for part in given], None, (len(given),) if given is q else (), dtype)
-    q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q)))
+    q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q, device=device)))
     outside = (q < 0) | (q > most)
     return Fractions(None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype)
 
@@ -162,7 +162,7 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
 def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
     """The quantiles; where `name` begins with nan, of the elements that are not."""
     way = _method(name, method)
-    asked = _fractions(xp, name, q)
+    asked = _fractions(xp, name, q, xp.device_of(a))
     axes = reduced_axes(name, axis, len(a.shape))
     x = _sorted_lines(xp, name, a, axes)
     x = x if asked.dtype is None else _as(xp, x, xp.result_type(x.dtype, asked.dtype))
