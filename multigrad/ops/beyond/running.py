@@ -55,4 +55,5 @@ composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
 composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
           doc="The products of the elements up to each one, along an axis or of all in a row (None). As numpy.cumprod.")
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
-          doc="All windows of neighbours along some axes or all, their elements along new axes at the end. As numpy.lib.stride_tricks.sliding_window_view, but a copy.")
+          doc="All windows of neighbours along some axes or all, their elements along new axes at the end: those of "
+              "numpy.lib.stride_tricks.sliding_window_view, as a copy.")
