@@ -23,8 +23,8 @@ OPERATIONS = [op for op in OPS.values() if op.differentiable and op.module.start
 REAL = ("atan2", "ceil", "clip", "copysign", "floor", "hypot", "logaddexp", "max", "maximum", "min", "minimum", "remainder", "round", "sort", "std",
         "trunc", "var", "fft.rfft", "fft.rfftn", "fft.ihfft")
 NO_AXIS = ("concat", "take", "take_along_axis", "matmul", "matrix_transpose", "vecdot", "cumulative_sum", "cumulative_prod", "flip", "squeeze",
-           "moveaxis", "roll", "cross", "tril", "triu", "unstack", "repeat", "meshgrid", "sort", "diff", "scatter_add", "adjugate", "adjugate_tangent",
-           "singular_factor", "concatenate", "convolution", "diag", "diagonal", "gradient", "split", "swapaxes", "trace")
+           "moveaxis", "roll", "tril", "triu", "unstack", "repeat", "meshgrid", "sort", "diff", "scatter_add", "adjugate", "adjugate_tangent",
+           "singular_factor", "concatenate", "convolution", "cross", "diag", "diagonal", "gradient", "split", "swapaxes", "trace")
 EXEMPT = {
     **{(name, "complex"): "the standard has it for real arrays only" for name in REAL},
     **{(name, "0-d"): "it needs an axis" for name in (*NO_AXIS, *(op.name for op in OPERATIONS if op.chapter in ("linalg", "fft")))},

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consumer_tables import Call, Reason, Setting, Table
+from consumer_tables import Call, Setting, Table
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is a dependency of the tests only")
 
@@ -131,6 +131,8 @@ REGRESSION = [row(f"metrics.{name}", getattr(metrics, name), TRUE, PREDICTED) fo
     "mean_absolute_percentage_error", "mean_gamma_deviance", "mean_pinball_loss", "mean_poisson_deviance", "mean_squared_error",
     "mean_squared_log_error", "mean_tweedie_deviance", "median_absolute_error", "r2_score", "root_mean_squared_error",
     "root_mean_squared_log_error")]
+REGRESSION.append(row("metrics.mean_squared_error of several outputs", lambda y, z: metrics.mean_squared_error(y, z, multioutput="raw_values"),
+                      X, X[::-1] ** 2, note='with `multioutput="raw_values"`'))
 CLASSIFICATION = [
     *(row(f"metrics.{name}", getattr(metrics, name), LABELS, CHANCE) for name in (
         "average_precision_score", "brier_score_loss", "d2_brier_score", "d2_log_loss_score", "det_curve", "log_loss", "precision_recall_curve",
@@ -146,7 +148,8 @@ PAIRWISE = [
         "cosine_similarity", "cosine_distances", "euclidean_distances", "laplacian_kernel", "linear_kernel", "manhattan_distances",
         "pairwise_distances", "pairwise_kernels", "polynomial_kernel", "rbf_kernel", "sigmoid_kernel")),
     *(row(f"metrics.pairwise.{name}", getattr(pairwise, name), POSITIVE, ALSO_POSITIVE) for name in ("additive_chi2_kernel", "chi2_kernel")),
-    *(row(f"metrics.pairwise.{name}", getattr(pairwise, name), X, X[::-1] ** 2) for name in ("paired_cosine_distances", "paired_euclidean_distances")),
+    *(row(f"metrics.pairwise.{name}", getattr(pairwise, name), X, X[::-1] ** 2)
+      for name in ("paired_cosine_distances", "paired_euclidean_distances")),
 ]
 
 CALLS = [*ESTIMATORS, *REGRESSION, *CLASSIFICATION, *CLUSTERS, *PAIRWISE]

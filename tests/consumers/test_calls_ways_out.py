@@ -35,7 +35,7 @@ def plotted(name: str, *places: Any) -> Callable[..., Any]:
     return draw
 
 
-@numba.njit  # type: ignore[untyped-decorator]
+@numba.njit
 def compiled(x: Any) -> Any:
     return x * 2
 
