@@ -86,8 +86,9 @@ REASONS: dict[str, Reason] = {
                              "calls a function of NumPy, or a ufunc, that multigrad has not"),
     "two libraries": Reason(mg.errors.MixedBackendsError, "got arrays of two backends",
                             "makes NumPy arrays itself, which do not mix with Tensors of another library"),
-    "strict's rules": Reason((IndexError, TypeError, ValueError), "Integer index arrays are only allowed with integer indices|"
-                             "the multi-axes index only specifies|dtype must be one of the supported dtypes|Only numeric dtypes are allowed",
+    "strict's rules": Reason((AttributeError, IndexError, TypeError, ValueError), "Integer index arrays are only allowed with integer indices|"
+                             "the multi-axes index only specifies|dtype must be one of the supported dtypes|Only numeric dtypes are allowed|"
+                             "has no attribute '_np_dtype'|Cannot interpret 'array_api_strict.[a-z0-9]+' as a data type",
                              "uses what is not in the standard, which array-api-strict refuses"),
     "two namespaces": Reason(TypeError, "Multiple namespaces for array inputs", "mixes Tensors with arrays of another library"),
 }

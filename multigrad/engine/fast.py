@@ -67,7 +67,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
 
     reflected     with its two arguments exchanged, for `__radd__` and its kin
-    method        `axis` may be given by position, too
+    method        all but the array may be given by name, as in NumPy's `x.astype(dtype=float)`, and `axis` by position
     operator      for Python's operators: returns NotImplemented for an operand that is no array, so that this operand may answer
     key_is_plain  the key is one of integers and slices
     """
@@ -167,14 +167,14 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
     last: Any = None
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for p in parameters:
-        if last is kinds.POSITIONAL_ONLY and p.kind is not kinds.POSITIONAL_ONLY:
+        if last is kinds.POSITIONAL_ONLY and (method or p.kind is not kinds.POSITIONAL_ONLY):
             parts.append("/")
         if p.kind is kinds.KEYWORD_ONLY and not starred and not (method and p.name == "axis"):
             starred = True
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
         parts.append(text if p.default is p.empty else f"{text}=_default_{p.name}")
-        last = p.kind
+        last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
     return ", ".join(parts)
