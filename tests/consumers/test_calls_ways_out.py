@@ -10,8 +10,6 @@ import pytest
 from consumer_checks import drawn
 from consumer_tables import NUMPY, Call, Reason, Table
 
-import multigrad as mg
-
 pytest.importorskip("matplotlib", reason="matplotlib is a dependency of the tests only").use("Agg")
 dask = pytest.importorskip("dask.array", reason="dask is a dependency of the tests only")
 numba = pytest.importorskip("numba", reason="numba is a dependency of the tests only")
@@ -59,7 +57,6 @@ CALLS = [
     Call("numba.njit", compiled, (V,)),
 ]
 REASONS = {
-    "plots": Reason(mg.errors.GradientError, r"t?\.?detach\(\)", "plots values, which `t.detach()` gives"),
     "compiled": Reason(numba.core.errors.TypingError, "non-precise type pyobject", "compiled by numba, for NumPy arrays only"),
 }
 
