@@ -238,14 +238,13 @@ class Table:
         for name, reason in self.reasons.items():
             if reason.fits(error):
                 return name
-        try:
-            with quiet():
-                call.function(*(mg.asarray(a, backend=backend).array if isinstance(a, np.ndarray) else a for a in call.args))
-        except type(error) as same:
-            if str(same) == str(error):
-                return RAW
-        except Exception:
-            pass
+        if backend != "numpy":
+            try:
+                with quiet():
+                    call.function(*(mg.asarray(a, backend=backend).array if isinstance(a, np.ndarray) else a for a in call.args))
+            except Exception as raw:
+                if type(raw) is type(error) and str(raw) == str(error):
+                    return RAW
         raise AssertionError(f"no reason has these words: {type(error).__name__}: {error}") from error
 
     def test(self) -> Callable[..., None]:
