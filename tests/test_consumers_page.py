@@ -19,7 +19,7 @@ tool = importlib.util.module_from_spec(_SPEC)
 sys.modules["tools_consumers"] = tool
 _SPEC.loader.exec_module(tool)
 
-PROMISED: dict[str, int] = {}
+PROMISED = {"SciPy": 200, "array-api-extra": 25}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def test_every_call_is_recorded_and_no_other(libraries: Any) -> None:
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_as_many_gradients_as_promised(name: str, libraries: Any) -> None:
+    """Of 436 calls of SciPy and array-api-extra 168 were to have a checked gradient; what was reached since is not given up."""
     assert libraries[name].totals()["checked"] >= PROMISED[name]
 
 

@@ -179,7 +179,6 @@ def totals(libraries: dict[str, Library]) -> list[str]:
 def reasons(libraries: dict[str, Library]) -> list[str]:
     known = {name: reason.says for library in libraries.values() for table in library.tables for name, reason in table.reasons.items()}
     known["warned"] = "takes a number, by `float()` or `item()`, with the warning that its gradient is dropped"
-    known[kept.RAW] = "refuses raw arrays of that library in the same words"
     counts = {library.name: library.why() for library in libraries.values()}
     used = [name for name in known if any(name in counted for counted in counts.values())]
     lines = [f"| reason | what it does | {' | '.join(counts)} |", "|---|---|" + "---|" * len(counts)]

@@ -43,14 +43,15 @@ def layers(value: Any) -> Iterator[Layer]:
 
 
 def host_of_all(name: str, *values: Any) -> Host:
-    """The library of the array objects among nested arguments. Raises MixedBackendsError where two are of different ones, TypeError where there is none."""
+    """The library of the array objects among nested arguments. Raises MixedBackendsError where there are two, TypeError where there is none."""
     host: Host | None = None
     for x in layers(values):
         if host is not None and x._elem.host is not host:
             raise mixed(name, host, x._elem.host)
         host = x._elem.host
     if host is None:  # the protocol was called for another argument
-        raise TypeError(f"{name}: a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays with multigrad.asarray, or give tensor.array.")
+        raise TypeError(f"{name}: a Tensor is given for an option only, beside NumPy arrays. "
+                        "Wrap the arrays with multigrad.asarray, or give tensor.array.")
     return host
 
 

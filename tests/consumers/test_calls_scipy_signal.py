@@ -72,7 +72,7 @@ CALLS = [
     Call("signal.freqz_sos", lambda b: signal.freqz_sos(section(b), worN=3), (B,)),
     Call("signal.freqz_zpk", lambda z, p, k: signal.freqz_zpk(z, p, k, worN=3), (Z, P, GAIN)),
     Call("signal.gauss_spline", lambda x: signal.gauss_spline(x, 3), (V,)),
-    Call("signal.gausspulse", signal.gausspulse, (V,)),
+    Call("signal.gausspulse", lambda x: signal.gausspulse(x, fc=1.0), (V,)),
     Call("signal.group_delay", lambda b, a: signal.group_delay((b, a), w=3)[1], (B, A)),
     Call("signal.hilbert", signal.hilbert, (V,), also=["jax"]),
     Call("signal.hilbert2", signal.hilbert2, (X,)),
@@ -120,7 +120,8 @@ CALLS = [
     Call("signal.zpk2tf", signal.zpk2tf, (Z, P, GAIN)),
 ]
 
-REASONS = {"compiled": Reason(ValueError, "could not convert b, a, and x to a common type", "compiled code, which has its own words for what it cannot convert")}
+REASONS = {"compiled": Reason(ValueError, "could not convert b, a, and x to a common type",
+                              "compiled code, which has its own words for what it cannot convert")}
 
 TABLE = Table("SciPy", "scipy_signal", CALLS, part="scipy.signal", settings=SCIPY, reasons=REASONS)
 test_calls = TABLE.test()
