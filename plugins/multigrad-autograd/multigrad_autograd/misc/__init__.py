@@ -1,0 +1,5 @@
+"""Things that are useful with derivatives."""
+
+from .flatten import flatten
+
+__all__ = ["flatten"]
