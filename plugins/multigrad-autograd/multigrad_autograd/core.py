@@ -25,11 +25,11 @@ from .rules import (
     defvjp,
     defvjp_argnum,
     defvjp_argnums,
-    primitive,
     primitive_jvps,
     primitive_vjps,
     primitive_with_deprecation_warnings,
 )
+from .rules import primitive_with_deprecation_warnings as primitive
 from .spaces import SparseObject, VSpace, vspace
 
 __all__ = [

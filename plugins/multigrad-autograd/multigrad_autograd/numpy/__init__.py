@@ -6,15 +6,13 @@ on the values; what multigrad lacks raises when a derivative would be lost.
 
 from typing import Any
 
-from . import numpy_wrapper
-from .numpy_wrapper import array, numpy_version
+from .table import NUMPY
 
-globals().update({name: x for name, x in vars(numpy_wrapper).items() if name in vars(numpy_wrapper._np) or name == "make_diagonal"})
+globals().update(NUMPY)
 
-from . import fft, linalg, random  # noqa: E402  they take functions from here
+from . import fft, linalg, numpy_wrapper, random  # noqa: E402  under the names that NumPy has for them
 
-__version__ = numpy_version
-__all__ = ["array", "fft", "linalg", "random"]
+__all__ = ["fft", "linalg", "numpy_wrapper", "random"]
 
 
 def __getattr__(name: str) -> Any:

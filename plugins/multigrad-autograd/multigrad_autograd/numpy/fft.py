@@ -10,7 +10,7 @@ import numpy.fft as raw
 
 import multigrad as mg
 
-from .numpy_wrapper import wrap_namespace
+from .table import wrap_namespace
 
 
 def _of_one_axis(name: str) -> Callable[..., Any]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.linalg as raw
 
 import multigrad as mg
 
-from .numpy_wrapper import einsum, swapaxes, wrap_namespace
+from ..boxes import value
+from .table import NUMPY, wrap_namespace
+
+
+EighResult = type(raw.eigh(np.eye(1)))
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -29,11 +34,12 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 
 
 def _eigh(a: Any, UPLO: str = "L") -> Any:
-    lower = mg.tril(a, k=-1)
-    if UPLO.upper() != "L":
-        lower = mg.conj(mg.matrix_transpose(mg.triu(a, k=1)))
-    diagonal = mg.tril(mg.triu(a))
-    return mg.linalg.eigh(lower + mg.conj(mg.matrix_transpose(lower)) + diagonal)
+    """Of one triangle, as in NumPy, with the signs and phases of vectors that NumPy gives."""
+    triangle = mg.tril(a, k=-1) if UPLO.upper() == "L" else mg.triu(a, k=1)
+    values, vectors = mg.linalg.eigh(triangle + mg.conj(mg.matrix_transpose(triangle)) + mg.tril(mg.triu(a)))
+    overlap = np.sum(np.conj(value(vectors)) * raw.eigh(value(a), UPLO).eigenvectors, axis=-2, keepdims=True)
+    size = np.abs(overlap)
+    return EighResult(values, vectors * np.where(size > 0, overlap / np.where(size > 0, size, 1.0), 1.0))
 
 
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
@@ -54,11 +60,11 @@ def _solve(a: Any, b: Any) -> Any:
 
 def T(x: Any) -> Any:
     """The transposes of matrices."""
-    return swapaxes(x, -1, -2)
+    return NUMPY["swapaxes"](x, -1, -2)
 
 
 def _dot(a: Any, b: Any) -> Any:
-    return einsum("...ij,...jk->...ik", a, b)
+    return NUMPY["einsum"]("...ij,...jk->...ik", a, b)
 
 
 _BOXED = {

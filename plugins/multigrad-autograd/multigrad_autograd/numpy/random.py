@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy.random as raw
 
-from .numpy_wrapper import constants_of
+from .table import constants_of
 
 globals().update(constants_of(raw.__dict__))
 
