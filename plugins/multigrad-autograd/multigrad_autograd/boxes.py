@@ -24,8 +24,19 @@ def is_box(x: Any) -> bool:
     return type(x) is Tensor or level_of(x) > 0
 
 
+_FLOAT = np.dtype(np.float64)
+_PLAIN = {np.ndarray, float, int, str, bool, type(None), np.float64, slice}
+
+
 def has_box(x: Any) -> bool:
     """Whether `x` is a box, or a container with one in it."""
+    kind = type(x)
+    if kind is Tensor:
+        return True
+    if kind in _PLAIN:
+        return False
+    if kind is list or kind is tuple:
+        return any(map(has_box, x))
     return any(map(is_box, leaves(x)))
 
 
@@ -33,6 +44,8 @@ def level(x: Any) -> int:
     """The highest level in `x`, 0 where there is no box."""
     return max(map(level_of, leaves(x)), default=0)
 
+
+_ARRAYS = {Tensor, np.ndarray, np.float64, float}
 
 # -- containers: dictionaries, lists and tuples
 
@@ -51,6 +64,8 @@ def leaves(x: Any) -> Iterator[Any]:
 
 def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:
     """The same structure with `function` applied to each leaf, and to the leaves at its place in `others`."""
+    if type(x) in _ARRAYS:
+        return function(x, *others)
     if isinstance(x, dict):
         children = {key: mapped(function, child, *[o[key] for o in others]) for key, child in x.items()}
         return children if type(x) is dict else type(x)(children)
@@ -68,10 +83,10 @@ def entered(x: Any) -> Any:
 
     Raises TypeError for what has no derivative.
     """
-    return _array(x) if type(x) is not dict and not isinstance(x, (list, tuple)) else mapped(_array, x)
+    return mapped(_entered, x)
 
 
-def _array(x: Any) -> Any:
+def _entered(x: Any) -> Any:
     if type(x) is np.ndarray or is_box(x):
         return x.astype(np.float64) if type(x) is np.ndarray and x.dtype.kind in "iub" else x
     if isinstance(x, (float, complex, np.inexact, np.ndarray)):
@@ -81,9 +96,7 @@ def _array(x: Any) -> Any:
 
 def left(x: Any) -> Any:
     """A result as NumPy gives it: arrays without axes are scalars."""
-    if type(x) is np.ndarray:
-        return x if x.ndim else x[()]
-    return mapped(_scalar, x) if isinstance(x, (dict, list, tuple)) else x
+    return mapped(_scalar, x)
 
 
 def _scalar(x: Any) -> Any:
@@ -112,12 +125,11 @@ def value(x: Any) -> Any:
 
 def conjugate(x: Any) -> Any:
     """The complex conjugate of every leaf: from multigrad's convention for complex gradients to HIPS's, and back."""
-    if type(x) is np.ndarray or type(x) is Tensor:
-        return _conjugate(x)
     return mapped(_conjugate, x)
 
 
 def _conjugate(x: Any) -> Any:
-    if getattr(getattr(x, "dtype", None), "kind", "") != "c":
+    dtype = getattr(x, "dtype", None)
+    if dtype is _FLOAT or getattr(dtype, "kind", "") != "c":
         return x
     return mg.conj(x) if is_box(x) else np.conj(x)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from multigrad import func
+from multigrad import Tensor, func
+from multigrad.extend import level_of
 
 from .boxes import conjugate, entered, is_box, left, level, mapped
 from .rules import (
@@ -39,6 +40,7 @@ __all__ = [
 
 Function = Callable[..., Any]
 
+_FLOAT = np.dtype(np.float64)
 INDEPENDENT = "Output seems independent of input."
 
 
@@ -70,6 +72,24 @@ def make_jvp(fun: Function, x: Any) -> Function:
     return jvp
 
 
+def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
+    """The value of `fun(x)`, which is one real number, and its gradient; `name` is that of the operator, for errors."""
+    traced = Traced(fun)
+    out, gradient = _both(entered(x), traced, name)
+    if not traced.depends:
+        warnings.warn(INDEPENDENT, stacklevel=3)
+    return left(out), left(conjugate(gradient))
+
+
+@func.value_and_grad
+def _both(x: Any, traced: Traced, name: str) -> Any:
+    out = traced(x)
+    if (type(out) is not Tensor or out.shape or out.dtype is not _FLOAT) and (space := vspace(out)).size != 1:
+        raise TypeError(f"{name} only applies to real scalar-output functions, but the output has the space {space}. "
+                        "Try jacobian, elementwise_grad or holomorphic_grad.")
+    return out
+
+
 class Traced:
     """A function that notes whether its output is of the level of its input, or above."""
 
@@ -81,8 +101,8 @@ class Traced:
 
     def __call__(self, x: Any) -> Any:
         out = self.function(x)
-        if is_box(out):
-            self.depends = level(out) >= level(x) > 0
+        if type(out) is Tensor and type(x) is Tensor:
+            self.depends = level_of(out) >= level_of(x)
             return out
         self.depends = level(out) >= level(x) > 0
         return mapped(_array, out)

@@ -27,15 +27,6 @@ make_vjp = unary_to_nary(core.make_vjp)
 make_jvp = unary_to_nary(core.make_jvp)
 
 
-def _value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
-    vjp, ans = core.make_vjp(fun, x)
-    space = vspace(ans)
-    if space.size != 1:
-        raise TypeError(f"{name} only applies to real scalar-output functions, but the output has the space {space}. "
-                        "Try jacobian, elementwise_grad or holomorphic_grad.")
-    return ans, vjp(space.ones())
-
-
 @unary_to_nary
 def grad(fun: Function, x: Any) -> Any:
     """
@@ -43,13 +34,13 @@ def grad(fun: Function, x: Any) -> Any:
 
     `fun` must return one real number, or a real array with one element. The gradient of a complex argument x + iy is d/dx - i d/dy.
     """
-    return _value_and_grad("Grad", fun, x)[1]
+    return core.value_and_grad("Grad", fun, x)[1]
 
 
 @unary_to_nary
 def value_and_grad(fun: Function, x: Any) -> tuple[Any, Any]:
     """A function that returns the value of `fun` and its gradient."""
-    return _value_and_grad("value_and_grad", fun, x)
+    return core.value_and_grad("value_and_grad", fun, x)
 
 
 @unary_to_nary

@@ -16,11 +16,16 @@ from .wrapping import array
 __all__ = ["ARRAYS", "SEQUENCES"]
 
 
+_reshape = mg.reshape
+
+
 def _sizes(shape: Any) -> tuple[Any, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else tuple(np.atleast_1d(value(shape)).tolist())
 
 
 def reshape(a: Any, /, shape: Any = None, order: str | None = "C", *, newshape: Any = None, copy: Any = None) -> Any:
+    if type(shape) is tuple and order == "C":
+        return _reshape(a, shape)
     sizes = _sizes(newshape if shape is None else shape)
     if order not in ("F", "f"):
         return mg.reshape(a, sizes)
@@ -178,10 +183,13 @@ atleast_2d = _atleast(2, lambda shape: (1,) * (2 - len(shape)) + shape)
 atleast_3d = _atleast(3, lambda shape: {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)])
 
 
+_READY = {mg.Tensor, np.ndarray}
+
+
 def _parts(arrays: Any) -> list[Any]:
     """The arrays of a sequence, of one dtype as NumPy would have it."""
-    parts = [x if is_box(x) or type(x) is np.ndarray else array(x) for x in arrays]
-    dtypes = {np.dtype(x.dtype) for x in parts}
+    parts = [x if type(x) in _READY or is_box(x) else array(x) for x in arrays]
+    dtypes = {x.dtype for x in parts}
     if len(dtypes) < 2:
         return parts
     dtype = np.result_type(*dtypes)

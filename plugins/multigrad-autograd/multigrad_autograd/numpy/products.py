@@ -9,35 +9,41 @@ import numpy as np
 
 import multigrad as mg
 
+from ..boxes import is_box
+from .wrapping import array
+
 __all__ = ["PRODUCTS"]
+
+_ARRAYS = {mg.Tensor, np.ndarray}
+_matmul = mg.matmul
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
     """Two arrays of one dtype, as NumPy would have it."""
-    s, t = np.result_type(a.dtype if hasattr(a, "dtype") else a), np.result_type(b.dtype if hasattr(b, "dtype") else b)
-    if s == t:
+    a, b = (x if hasattr(x, "dtype") else array(x) for x in (a, b))
+    if a.dtype == b.dtype:
         return a, b
-    dtype = np.result_type(s, t)
-    return _cast(a, s, dtype), _cast(b, t, dtype)
+    dtype = np.result_type(a.dtype, b.dtype)
+    return _cast(a, dtype), _cast(b, dtype)
 
 
-def _cast(x: Any, old: Any, dtype: Any) -> Any:
-    return x if old == dtype else np.asarray(x, dtype=dtype) if not isinstance(x, mg.Tensor) and isinstance(x, (np.ndarray, float, int, complex, np.generic)) \
-        else mg.astype(x, dtype)
+def _cast(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else mg.astype(x, dtype) if is_box(x) else np.asarray(x, dtype=dtype)
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    a, b = _pair(a, b)
-    m, n = np.ndim(a), np.ndim(b)
+    if type(a) not in _ARRAYS or type(b) not in _ARRAYS or a.dtype is not b.dtype:
+        a, b = _pair(a, b)
+    m, n = a.ndim, b.ndim
+    if 0 < m < 3 and 0 < n < 3:
+        return _matmul(a, b)
     if not m or not n:
         return mg.multiply(a, b)
-    if n < 3 and m < 3:
-        return mg.matmul(a, b)
     return mg.tensordot(a, b, axes=((m - 1,), (max(n - 2, 0),)))
 
 
 def matmul(a: Any, b: Any, **kwargs: Any) -> Any:
-    return mg.matmul(*_pair(a, b), **kwargs)
+    return _matmul(*_pair(a, b), **kwargs)
 
 
 def inner(a: Any, b: Any) -> Any:

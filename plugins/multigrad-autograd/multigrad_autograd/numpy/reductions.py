@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,8 @@ def _reduction(name: str, takes_dtype: bool) -> Callable[..., Any]:
     op = getattr(mg, name)
 
     def with_dtype(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
+        if axis is None and dtype is None and out is None and keepdims is False and not more:
+            return op(a)
         if out is not None or more:
             _refused(name, {"out": out, **more})
         if dtype is None:
@@ -58,8 +61,12 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: floa
     if np.dtype(a.dtype).kind != "c":
         return mg.var(a, axis=axis, correction=ddof, keepdims=keepdims)
     squares = mg.square(mg.abs(a - mg.mean(a, axis=axis, keepdims=True)))
-    n = np.prod(a.shape if axis is None else [a.shape[i] for i in np.atleast_1d(axis)])
-    return mg.sum(squares, axis=axis, keepdims=keepdims) / (n - ddof)
+    return mg.sum(squares, axis=axis, keepdims=keepdims) / (_count(a, axis) - ddof)
+
+
+def _count(a: Any, axis: Any) -> int:
+    """How many elements a reduction takes together."""
+    return math.prod(a.shape if axis is None else [a.shape[i] for i in (axis if isinstance(axis, (tuple, list)) else (axis,))])
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *, correction: Any = None,
@@ -67,6 +74,8 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: floa
     if np.dtype(a.dtype).kind == "c":
         return mg.sqrt(var(a, axis, dtype, out, ddof, keepdims, correction=correction, **more))
     _refused("std", {"out": out, **more})
+    if _count(a, axis) <= 1 and not ddof:
+        return mg.sum(a * 0.0, axis=_plain(axis), keepdims=keepdims is True)
     if dtype is not None:
         a = mg.astype(a, np.dtype(dtype))
     ddof = ddof if correction is None or correction is np._NoValue else correction

@@ -41,7 +41,7 @@ def binary(raw: Any, op: Function) -> Function:
         s, t = type(x), type(y)
         if (s is Tensor or t is Tensor) and s in FAST and t in FAST:
             return op(x, y)
-        return _called(raw, op, (x, y), kwargs)
+        return _called(raw, op, (listed(x), listed(y)), kwargs)
 
     return function
 
@@ -54,7 +54,10 @@ def general(raw: Any, op: Function, sequences: bool = False) -> Function:
 
     @_like(raw)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return op(*args, **kwargs) if args and type(args[0]) is Tensor else _called(raw, op, args, kwargs, sequences)
+        for a in args:
+            if type(a) is Tensor:
+                return op(*args, **kwargs)
+        return _called(raw, op, args, kwargs, sequences)
 
     return function
 
@@ -82,6 +85,11 @@ def _called(raw: Function, op: Function, args: tuple[Any, ...], kwargs: dict[str
     if not sequences:
         args = tuple([array(a) if type(a) in (list, tuple) and has_box(a) else a for a in args])
     return op(*args, **kwargs)
+
+
+def listed(x: Any) -> Any:
+    """An operand: lists as arrays."""
+    return array(x) if type(x) in (list, tuple) else x
 
 
 def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
