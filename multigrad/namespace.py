@@ -65,7 +65,7 @@ class Namespace:
     def _find(self, name: str) -> Any:
         full = self._prefix + name
         op = OPS.get(full)
-        if op is not None:
+        if op is not None and not self._hides(op):
             return self._bind(op)
         if not self._prefix:
             if any(known.startswith(f"{name}.") for known in list(OPS)):
@@ -74,9 +74,16 @@ class Namespace:
                 return CONSTANTS[name]
             if name in element.DTYPES:
                 return getattr(self._host.backend.namespace, name)
+        if op is not None:
+            raise AttributeError(f"the namespace {self.__name__!r} has the names of the standard only, and {full!r} is beyond it: "
+                                 f"call multigrad.{full}", name=name, obj=self)
         if arrives(full):
             return self._find(name)
         raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}: no operation {full!r} is declared (see `python -m multigrad ops`)")
+
+    def _hides(self, op: Op) -> bool:
+        """Whether an operation is beyond what this backend's own namespace may have."""
+        return op.beyond and self._host.backend.capabilities.strict
 
     def _bind(self, op: Op) -> Callable[..., Any]:
         if op.name in ("asarray", "from_dlpack"):
@@ -123,7 +130,7 @@ class Namespace:
                     delattr(self, name)
 
     def __dir__(self) -> list[str]:
-        names = {n.removeprefix(self._prefix).partition(".")[0] for n in list(OPS) if n.startswith(self._prefix)}
+        names = {n.removeprefix(self._prefix).partition(".")[0] for n, op in list(OPS.items()) if n.startswith(self._prefix) and not self._hides(op)}
         own = {*CONSTANTS, *element.DTYPES, "__array_api_version__", "__array_namespace_info__"}
         return sorted(names | (own if not self._prefix else set()))
 

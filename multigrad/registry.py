@@ -115,6 +115,11 @@ class Op:
     module: str
 
     @property
+    def beyond(self) -> bool:
+        """Whether it is beyond the standard: a name of NumPy, SciPy or PyTorch, which a `strict` backend hides."""
+        return self.chapter == "beyond"
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         """The array parameters, lists of arrays included, in order."""
         return tuple(p for p, role in self.roles.items() if role != "plain")
@@ -271,7 +276,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     module = sys._getframe(2).f_globals.get("__name__", "?")
     if not module.startswith("multigrad."):
         import_module("multigrad.ops")  # a stranger's operations meet those of the standard, not the other way round
-    name, signature, roles = parse(text)
+    name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
@@ -303,7 +308,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         rules = replace(rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
     else:
         rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
-    op = Op(name=name, chapter=chapter or module.rpartition(".")[2], kind=kind, signature=signature, roles=roles, outputs=outs,
+    op = Op(name=name, chapter=chapter or _chapter(module), kind=kind, signature=signature, roles=roles, outputs=outs,
             vjp=rules, jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
@@ -315,6 +320,11 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     for listener in _listeners:
         listener(op)
     return op
+
+
+def _chapter(module: str) -> str:
+    """The chapter that the operations of a module belong to: its own name, or "beyond" (the standard)."""
+    return "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
 
 
 def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
@@ -410,8 +420,8 @@ class _Verbatim:
         return self.word
 
 
-def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
-    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter."""
+def parse(text: str, reserved: tuple[str, ...] = RESERVED) -> tuple[str, inspect.Signature, dict[str, str]]:
+    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter, which `reserved` words cannot name."""
     name, paren, rest = text.partition("(")
     try:
         if not paren:
@@ -422,7 +432,7 @@ def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
     except (SyntaxError, ValueError) as error:
         raise RegistrationError(f"cannot read the signature {text!r}: write it as 'name(x, /, *, axis=None)'.") from error
     for parameter, role in roles.items():
-        if parameter.startswith("_") or parameter in RESERVED:
+        if parameter.startswith("_") or parameter in reserved:
             raise RegistrationError(f"{name}: a parameter cannot be called {parameter!r}: names that begin with an underscore and "
                                     f"{', '.join(RESERVED)} have a meaning of their own in rules.")
         if role not in ROLES:

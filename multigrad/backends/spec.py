@@ -21,12 +21,14 @@ class Capabilities:
                     so that `raw * tensor` is a Tensor
     data_dependent  boolean masks, nonzero and unique_* work (shapes may depend on values)
     complex         complex dtypes exist
+    strict          its namespace has the names of the standard alone, so that of multigrad hides those beyond it (`Op.beyond`)
     """
 
     mutable: bool = True
     defers: bool = True
     data_dependent: bool = True
     complex: bool = True
+    strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)

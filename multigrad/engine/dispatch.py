@@ -36,11 +36,15 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
-        found = resolve_composite(op)(_host_of_layer(top).bound, *values)
-        if op.outputs == () and not isinstance(found, Layer) and is_array(found):  # a raw operand, as it is
-            return wrap(found)
-        return _named(op, found)
+        return composed(op, resolve_composite(op)(_host_of_layer(top).bound, *values))
     return type(top)._apply(op, values, top)
+
+
+def composed(op: Op, result: Any) -> Any:
+    """What the form of a composite returned, as its function returns it."""
+    if op.outputs == () and not isinstance(result, Layer) and is_array(result):  # a raw operand, as it is
+        return wrap(result)
+    return _named(op, result)
 
 
 def _check_form(held: Op, op: Op) -> None:
@@ -426,7 +430,7 @@ def mode_at(top: Tensor) -> Any:
 
 def wrap_result(op: Op, ans: Any) -> Any:
     """Wrap what a library returned in constant Tensors, as a user's own call expects."""
-    if op.outputs == ():
+    if op.outputs == () and not (op.kind == "composite" and isinstance(ans, (tuple, list))):  # gradient and its kin have one result, or several
         return wrap_new(ans) if is_array(ans) else ans
     return _named(op, _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))
 

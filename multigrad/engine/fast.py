@@ -19,10 +19,11 @@ from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
 from . import element, generated, ways
 from .computed import mark
-from .dispatch import arrays_of, general, operate
+from .dispatch import arrays_of, composed, general, operate, resolve_composite
 from .element import truth_of
 from .endings import call_text, tuple_text
 from .graph import Node, tick
+from .level import Layer
 from .plans import CHOICES, PAIRS, conforms, learn
 from .pullback import Needs, pullback
 from .residuals import residuals
@@ -79,6 +80,8 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
+    if op.kind == "composite":
+        scope |= {"_Layer": Layer, "_table": OPS, "_form": resolve_composite(op), "_composed": composed}
     generated.run(text, f"multigrad {op.name}", scope)
     function: Any = scope["function"]
     function.__name__ = function.__qualname__ = name or op.name.rpartition(".")[2]
@@ -122,12 +125,22 @@ def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -
         yield "    if type(key) is not tuple and isinstance(key, tuple):"
         yield "        key = tuple(key)"
     if op.kind == "composite":
-        yield f"    return _general(_op, {tuple_text(op.roles)})"
+        yield from _composite_lines(op)
         return
     if _is_straight(op, key_is_plain):
         yield from _straight_lines(op)
     yield f"    _t = _way.call({', '.join(names)})"
     yield f"    return _t if _t is not _declined else _general(_op, {tuple_text(op.roles)})"
+
+
+def _composite_lines(op: Op) -> Iterator[str]:
+    """The form of a composite runs in the namespace of its first array, while the declaration is that of the table."""
+    first = next((name for name, role in op.roles.items() if role == "array"), None)
+    if first is not None:
+        yield f"    if isinstance({first}, _Layer) and _table.get({op.name!r}) is _op:"
+        yield f"        _t = _form({', '.join([f'{first}._elem.host.bound', *op.roles])})"
+        yield "        return _t if isinstance(_t, _Layer) else _composed(_op, _t)"
+    yield f"    return _general(_op, {tuple_text(op.roles)})"
 
 
 def _is_straight(op: Op, key_is_plain: bool) -> bool:

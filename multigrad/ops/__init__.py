@@ -1,6 +1,8 @@
 """The operations of the standard, one file per chapter. Importing this package fills the table."""
 
 from . import (
+    beyond,
+    convolution,
     creation,
     data_type,
     decompositions,
@@ -23,6 +25,8 @@ from . import (
 )
 
 __all__ = [
+    "beyond",
+    "convolution",
     "creation",
     "data_type",
     "decompositions",

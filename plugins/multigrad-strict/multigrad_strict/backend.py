@@ -48,7 +48,7 @@ def make() -> mg.Backend:
         "strict",
         xp,
         (type(xp.asarray(0, device=default)),),
-        capabilities=mg.Capabilities(defers=False),
+        capabilities=mg.Capabilities(defers=False, strict=True),
         functions={"astype": astype, "linspace": linspace},
         variants=_variants(devices),
         exemptions=EXEMPTIONS,
