@@ -6,9 +6,10 @@ from typing import Any
 
 from .boxes import is_box, value
 from .rules import notrace_primitive, primitive, register_notrace
+from .tracing import Node, trace
 from .util import subvals, toposort
 
-__all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort"]
+__all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace"]
 
 
 class _Boxes(type):

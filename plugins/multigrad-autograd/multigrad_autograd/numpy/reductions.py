@@ -71,11 +71,11 @@ def _count(a: Any, axis: Any) -> int:
 
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *, correction: Any = None,
         **more: Any) -> Any:
+    if _count(a, axis) <= 1 and not ddof:  # 0, and so is its derivative
+        return mg.sum(mg.real(a) * 0.0, axis=_plain(axis), keepdims=keepdims is True)
     if np.dtype(a.dtype).kind == "c":
         return mg.sqrt(var(a, axis, dtype, out, ddof, keepdims, correction=correction, **more))
     _refused("std", {"out": out, **more})
-    if _count(a, axis) <= 1 and not ddof:
-        return mg.sum(a * 0.0, axis=_plain(axis), keepdims=keepdims is True)
     if dtype is not None:
         a = mg.astype(a, np.dtype(dtype))
     ddof = ddof if correction is None or correction is np._NoValue else correction
