@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import autograd, func, registry
+from . import protocols as _protocols  # noqa: F401  which gives array objects NumPy's protocols
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
 from .engine import element as _element

@@ -276,7 +276,7 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     module = sys._getframe(2).f_globals.get("__name__", "?")
     if not module.startswith("multigrad."):
         import_module("multigrad.ops")  # a stranger's operations meet those of the standard, not the other way round
-    name, signature, roles = parse(text)
+    name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
@@ -420,8 +420,8 @@ class _Verbatim:
         return self.word
 
 
-def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
-    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter."""
+def parse(text: str, reserved: tuple[str, ...] = RESERVED) -> tuple[str, inspect.Signature, dict[str, str]]:
+    """Read `name(x, /, *, axis=None)` into its name, its signature and the role of each parameter, which `reserved` words cannot name."""
     name, paren, rest = text.partition("(")
     try:
         if not paren:
@@ -432,7 +432,7 @@ def parse(text: str) -> tuple[str, inspect.Signature, dict[str, str]]:
     except (SyntaxError, ValueError) as error:
         raise RegistrationError(f"cannot read the signature {text!r}: write it as 'name(x, /, *, axis=None)'.") from error
     for parameter, role in roles.items():
-        if parameter.startswith("_") or parameter in RESERVED:
+        if parameter.startswith("_") or parameter in reserved:
             raise RegistrationError(f"{name}: a parameter cannot be called {parameter!r}: names that begin with an underscore and "
                                     f"{', '.join(RESERVED)} have a meaning of their own in rules.")
         if role not in ROLES:

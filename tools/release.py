@@ -24,6 +24,7 @@ MODULE = r'^__version__ = "(.*)"$'
 PLACES: dict[str, tuple[str, ...]] = {
     "pyproject.toml": (VERSION,),
     "conformance/pyproject.toml": (VERSION, SERIES),
+    "plugins/multigrad-autograd/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/README.md": (SERIES,),

@@ -137,8 +137,8 @@ def _bound_forward(op: registry.Op, forward: Callable[..., Any], xp: RawNamespac
     """Give `forward(xp, *arguments)` the calling convention of the operation itself."""
     signature = op.signature
     kinds = {p.kind for p in signature.parameters.values()}
-    variadic = inspect.Parameter.VAR_POSITIONAL in kinds
-    complete = len(signature.parameters) if inspect.Parameter.KEYWORD_ONLY not in kinds else -1
+    variadic = inspect.Parameter.VAR_POSITIONAL in kinds and op.kind != "composite"  # which takes them as one argument, a tuple
+    complete = -1 if kinds & {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL} else len(signature.parameters)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if variadic or (len(args) == complete and not kwargs):  # binding costs more than most of these functions

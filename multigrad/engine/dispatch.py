@@ -430,7 +430,7 @@ def mode_at(top: Tensor) -> Any:
 
 def wrap_result(op: Op, ans: Any) -> Any:
     """Wrap what a library returned in constant Tensors, as a user's own call expects."""
-    if op.outputs == ():
+    if op.outputs == () and not (op.kind == "composite" and isinstance(ans, (tuple, list))):  # gradient and its kin have one result, or several
         return wrap_new(ans) if is_array(ans) else ans
     return _named(op, _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))
 

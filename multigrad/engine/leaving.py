@@ -29,7 +29,6 @@ class Leaving(Surface):
     """The part of Tensor, and of other layers, that describes the array and turns it into something else."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy's operators defer to ours
     __array_priority__ = 1000.0
 
     if TYPE_CHECKING:

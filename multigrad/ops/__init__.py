@@ -2,6 +2,7 @@
 
 from . import (
     beyond,
+    convolution,
     creation,
     data_type,
     decompositions,
@@ -25,6 +26,7 @@ from . import (
 
 __all__ = [
     "beyond",
+    "convolution",
     "creation",
     "data_type",
     "decompositions",

@@ -54,3 +54,8 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
 def index_dtype(xp: Any, device: Any) -> Any:
     """The integer dtype that indices have on a device: its default, since not every device has int64."""
     return xp.arange(0, device=device).dtype
+
+
+def float_dtype(xp: Any, device: Any) -> Any:
+    """The floating dtype that numbers have on a device: its default, since not every device has float64."""
+    return xp.zeros(0, device=device).dtype

@@ -19,6 +19,7 @@ UNARY: dict[str, Any] = {
     "log1p": (-0.7, 2.0), "log2": "positive", "negative": "real", "positive": "real", "real": "real", "reciprocal": "nonzero",
     "round": "fractions", "sign": "nonzero", "signbit": "nonzero", "sin": "real", "sinh": "real", "sqrt": "positive", "square": "real",
     "tan": (-1.2, 1.2), "tanh": "real", "trunc": "fractions",
+    "cbrt": "nonzero", "deg2rad": "real", "exp2": "real", "rad2deg": "real", "sinc": (-0.8, 0.8),
 }
 COMPLEX_UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "exp", "expm1", "imag", "isfinite",
                  "isinf", "isnan", "log", "log10", "log1p", "log2", "negative", "positive", "real", "reciprocal", "sign", "sin",
@@ -29,6 +30,8 @@ BINARY: dict[str, tuple[Any, Any]] = {
     "copysign": ("nonzero", "nonzero"), "logaddexp": ("real", "real"), "floor_divide": ("real", "nonzero"), "nextafter": ("real", "real"),
     "equal": ("real", "real"), "not_equal": ("real", "real"), "less": ("real", "real"), "less_equal": ("real", "real"),
     "greater": ("real", "real"), "greater_equal": ("real", "real"), "maximum": ("apart", "apart"), "minimum": ("apart", "apart"),
+    "fmax": ("apart", "apart"), "fmin": ("apart", "apart"), "fmod": ((2.1, 2.8), (0.95, 1.0)), "heaviside": ("nonzero", "real"),
+    "logaddexp2": ("real", "real"),
 }
 COMPLEX_BINARY = ("add", "subtract", "multiply", "divide", "pow", "equal", "not_equal")
 INTEGER_BINARY = ("add", "subtract", "multiply", "remainder", "floor_divide", "equal", "not_equal", "less", "less_equal", "greater",
@@ -150,6 +153,12 @@ KINKS: dict[str, list[Kink]] = {
                        reason="PyTorch gives nan at (-inf, -inf)")],
     "divide": [Kink("by 0", [1.0, 0.0], [0.0, 0.0], gradients={"x1": [INF, INF], "x2": [-INF, NAN]})],
     "square": [Kink("at 0", [0.0], gradients={"x": [0]}, second={"x": [2]})],
+    "cbrt": [Kink("at 0", [0.0, -8.0], gradients={"x": [INF, 1 / 12]})],
+    "fmax": [Kink("ties and nan", [1.0, NAN, 2.0, 0.0], [1.0, 0.0, NAN, 3.0], gradients={"x1": [0.5, 0, 1, 0], "x2": [0.5, 1, 0, 1]})],
+    "fmin": [Kink("ties and nan", [1.0, NAN, 2.0, 0.0], [1.0, 0.0, NAN, 3.0], gradients={"x1": [0.5, 0, 1, 1], "x2": [0.5, 1, 0, 0]})],
+    "fmod": [Kink("signs", [5.0, -5.0], [2.0, 2.0], gradients={"x1": [1, 1], "x2": [-2, 2]})],
+    "heaviside": [Kink("at 0", [-1.0, 0.0, 2.0], [0.5, 0.5, 0.5], gradients={"x1": [0, 0, 0], "x2": [0, 1, 0]})],
+    "sinc": [Kink("at 0", [0.0], gradients={"x": [0]}, second={"x": [-np.pi**2 / 3]})],
 }
 
 

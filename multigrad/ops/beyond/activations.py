@@ -1,0 +1,202 @@
+"""The names that models are written with: sigmoid and its kin, softmax, logsumexp. Signatures and meanings are PyTorch's and SciPy's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...registry import composite, define, elementwise, nondifferentiable
+from ..kernels import conj, is_complex, wide
+from ..statistical import _as, _axes, _kept
+from .common import floating
+
+# Each is a rule of its own: one node where the formula has up to six, and no intermediate array that is infinite or cancels.
+
+# ----- one element at a time -----
+
+
+def logistic(xp: Any, x: Any) -> Any:
+    """1 / (1 + exp(-x)) by the exponential of -|x|, which does not overflow."""
+    if is_complex(xp, x.dtype):
+        return _of_half_plane(xp, x)
+    small = xp.exp(-xp.abs(x))
+    return xp.where(x < 0, small, xp.ones_like(x)) / (1 + small)
+
+
+def _of_half_plane(xp: Any, x: Any) -> Any:
+    """The same of complex numbers: by exp(x) left of the imaginary axis, by exp(-x) right of it."""
+    left = xp.real(x) < 0
+    small = xp.exp(xp.where(left, x, -x))
+    return xp.where(left, small, xp.ones_like(x)) / (1 + small)
+
+
+elementwise("logistic(x, /)", forward={"*": logistic, "jax": "jax.nn:sigmoid"}, chapter="kernels",
+            x=lambda xp, ans: ans * (1 - ans), doc="1 / (1 + exp(-x)) of each element, without overflow.")
+elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)), x=lambda xp, ans: ans * (1 - ans),
+            doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As torch.sigmoid.")
+elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
+            doc="Each element where it is positive, 0 elsewhere. The gradient at 0 is 0. As torch.relu.")
+
+FLAT = 1000.0
+"""Beyond this the logistic function is 0 or 1 in every dtype of the standard."""
+
+
+def silu(xp: Any, x: Any) -> Any:
+    """x * logistic(x), which is 0 at -inf, too."""
+    x = floating(xp, x)
+    return (x if is_complex(xp, x.dtype) else xp.maximum(x, -2e4)) * xp.logistic(x)
+
+
+def silu_partial(xp: Any, x: Any) -> Any:
+    """s (1 + x (1 - s)). Far out, where that is 0 or 1, by a bound of x, so that nothing infinite is multiplied by 0."""
+    x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
+    s = xp.logistic(x)
+    return s * (1 + x * (1 - s))
+
+
+elementwise("silu(x, /)", forward=silu, x=silu_partial,
+            doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch gives nan. As torch.nn.functional.silu.")
+
+
+def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
+    """log(1 + exp(beta x)) / beta, by the exponential of -|beta x|."""
+    x = floating(xp, x)
+    z = x if beta == 1 else x * beta
+    smooth = xp.maximum(z, 0) + xp.log1p(xp.exp(-xp.abs(z)))
+    return xp.where(z > threshold, x, smooth if beta == 1 else smooth / beta)
+
+
+def softplus_partial(xp: Any, g: Any, x: Any, beta: float, threshold: float) -> Any:
+    z = x if beta == 1 else x * beta
+    return xp.where(z > threshold, g, g * xp.logistic(z))
+
+
+elementwise("softplus(x, /, beta=1.0, threshold=20.0)", forward=softplus, x=softplus_partial,
+            doc="log(1 + exp(beta x)) / beta of each element, and x itself where beta x is above the threshold. As torch.nn.functional.softplus.")
+
+# ----- along axes -----
+
+
+def _total(xp: Any, x: Any, axis: Any) -> Any:
+    return xp.sum(x, axis=axis, keepdims=True)
+
+
+def finite_peak(xp: Any, x: Any, axis: Any) -> Any:
+    """The largest element, of complex ones the largest real part; 0 where that is not finite, or of nothing."""
+    x = xp.real(x) if is_complex(xp, x.dtype) else x
+    axes = _axes(x.shape, axis)
+    if any(x.shape[a] == 0 for a in axes):
+        return xp.zeros(tuple(1 if i in axes else n for i, n in enumerate(x.shape)), dtype=x.dtype, device=xp.device_of(x))
+    peak = xp.max(x, axis=axis, keepdims=True)
+    return xp.where(xp.isfinite(peak), peak, 0.0)
+
+
+nondifferentiable("finite_peak(x, /, *, axis=None)", forward=finite_peak, batching="axis", chapter="kernels",
+                  doc="The largest element over one axis, several, or all, where that is finite, else 0; the axes stay, with length 1. "
+                      "A constant: what is computed of exp(x - peak) does not depend on it.")
+
+
+def softmax(xp: Any, x: Any, axis: Any) -> Any:
+    """Narrow dtypes in float32: their sum may be infinite."""
+    x = floating(xp, x)
+    z = wide(xp, x)
+    if 0 in z.shape:
+        return x
+    powers = xp.exp(z - (xp.finite_peak(z, axis=axis) if is_complex(xp, z.dtype) else xp.max(z, axis=axis, keepdims=True)))
+    return _as(xp, powers / _total(xp, powers, axis), x.dtype)
+
+
+def softmax_vjp(xp: Any, g: Any, ans: Any, axis: Any) -> Any:
+    moved = conj(xp, ans) * g
+    return moved - conj(xp, ans) * _total(xp, moved, axis)
+
+
+def softmax_jvp(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
+    moved = ans * t
+    return moved - ans * _total(xp, moved, axis)
+
+
+define("softmax(x: array, axis=None)", forward=softmax, batching="axis", x=softmax_vjp, jvp=softmax_jvp,
+       doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without overflow. As scipy.special.softmax.")
+
+
+def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
+    x = floating(xp, x)
+    z = wide(xp, x)
+    if 0 in z.shape:
+        return x
+    z = z - xp.finite_peak(z, axis=axis)
+    return _as(xp, z - xp.log(_total(xp, xp.exp(z), axis)), x.dtype)
+
+
+define("log_softmax(x: array, axis=None)", forward=log_softmax, batching="axis",
+       x=lambda xp, g, ans, axis: g - conj(xp, xp.exp(ans)) * _total(xp, g, axis),
+       jvp=lambda xp, t, ans, axis: t - _total(xp, xp.exp(ans) * t, axis),
+       doc="x - logsumexp(x) along one axis, several, or over all elements (None). As scipy.special.log_softmax.")
+
+
+def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """The largest element and log1p of the rest, which keeps the digits of a sum near 1. Narrow dtypes in float32."""
+    z = wide(xp, x)
+    if any(z.shape[a] == 0 for a in _axes(z.shape, axis)):
+        return xp.sum(x, axis=axis, keepdims=keepdims) - math.inf
+    peak = xp.finite_peak(z, axis=axis)
+    if is_complex(xp, z.dtype):
+        found = xp.log(_total(xp, xp.exp(z - peak), axis)) + peak
+    else:
+        largest = z == peak
+        count = _total(xp, xp.astype(largest, z.dtype), axis)
+        rest = _total(xp, xp.where(largest, 0.0, xp.exp(z - peak)), axis)
+        some = xp.where(count == 0, 1.0, count)  # the largest is infinite
+        found = xp.where(count + rest == 0, -math.inf, xp.log1p(rest / some) + xp.log(some) + peak)
+    found = _as(xp, found, x.dtype)
+    return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis))
+
+
+def _weights(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
+    """softmax(x), by way of the result. Where that is infinite, the elements equal to it share evenly, as in logaddexp."""
+    ans = _kept(xp, ans, x.shape, axis, keepdims)
+    powers = xp.exp(xp.where(x == ans, 0.0, x - ans))
+    return powers / _total(xp, powers, axis)
+
+
+def log_sum_exp_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    return _kept(xp, g, x.shape, axis, keepdims) * conj(xp, _weights(xp, x, ans, axis, keepdims))
+
+
+define("log_sum_exp(x, /, *, axis=None, keepdims=False)", forward=log_sum_exp, batching="axis", chapter="kernels", x=log_sum_exp_vjp,
+       jvp=lambda xp, t, x, ans, axis, keepdims: xp.sum(_weights(xp, x, ans, axis, keepdims) * t, axis=axis, keepdims=keepdims),
+       doc="log(sum(exp(x))) over one axis, several, or all, without overflow.")
+
+
+def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
+    a = floating(xp, a)
+    if b is None and not (return_sign and is_complex(xp, a.dtype)):
+        found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)
+        return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
+    b = xp.ones_like(a) if b is None else _weight(xp, b, a)
+    dtype = xp.result_type(a.dtype, b.dtype)
+    a, b = wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype))
+    nothing = b == 0
+    shown = xp.where(nothing, -math.inf, a)
+    peak = xp.finite_peak(shown, axis=axis)
+    powers = xp.exp(a - peak)
+    total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
+    if return_sign:
+        found, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
+    else:
+        found = xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total)) + peak
+    axes = () if keepdims else _axes(total.shape, axis)
+    parts = tuple(_as(xp, xp.squeeze(part, axis=axes), dtype) for part in ((found, sign) if return_sign else (found,)))
+    return parts if return_sign else parts[0]
+
+
+def _weight(xp: Any, b: Any, a: Any) -> Any:
+    if not hasattr(b, "dtype"):
+        return xp.asarray(b, dtype=a.dtype, device=xp.device_of(a))
+    return floating(xp, b) if xp.isdtype(b.dtype, ("real floating", "complex floating")) else xp.astype(b, a.dtype)
+
+
+composite("logsumexp(a: array, axis=None, b: array = None, keepdims=False, return_sign=False)", logsumexp,
+          doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow; with return_sign a tuple of the logarithm of the modulus "
+              "and the sign. As scipy.special.logsumexp. Where the result is infinite, the elements equal to it share the gradient.")

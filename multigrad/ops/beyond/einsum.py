@@ -1,0 +1,266 @@
+"""einsum: sums of products over named axes, each step one product of two operands.
+
+What a call does follows from its subscripts and shapes alone, and is remembered for these: a list of contractions, each with the sums, the order of
+axes and the kind of product that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from ...registry import composite
+from ..keys import index_dtype
+from ..kernels import conj
+from . import subscripts
+from .subscripts import Labels
+
+Shape = tuple[int, ...]
+
+
+def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
+    """The products, pair by pair, in the order that costs least."""
+    text, given = subscripts.read(operands)
+    shapes = tuple(tuple(getattr(x, "shape", ())) for x in given)
+    if not any(hasattr(x, "shape") for x in given):
+        raise TypeError("einsum: no operand is an array. Wrap lists and scalars with multigrad.asarray.")
+    inputs, output, lengths = subscripts.parse(text, shapes)
+    arrays = [(x, labels) for x, labels in zip(given, inputs, strict=True) if hasattr(x, "shape")]
+    truth = all(is_bool(xp, x.dtype) for x, _ in arrays)
+    xs = _numbers(xp, [x for x, _ in arrays], truth)
+    result = _run(xp, xs, _plan(tuple(labels for _, labels in arrays), output, tuple(lengths.items()),
+                                tuple(tuple(x.shape) for x in xs), _fixed(optimize)))
+    for x in given:
+        if not hasattr(x, "shape"):  # a Python scalar
+            result = result * x
+    return result != 0 if truth else result
+
+
+@lru_cache(maxsize=256)
+def is_bool(xp: Any, dtype: Any) -> bool:
+    """Whether `dtype` is that of booleans."""
+    return bool(xp.isdtype(dtype, "bool"))
+
+
+@lru_cache(maxsize=256)
+def is_integral(xp: Any, dtype: Any) -> bool:
+    """Whether `dtype` is an integer one, of which a sum would be of another."""
+    return bool(xp.isdtype(dtype, "integral"))
+
+
+def _numbers(xp: Any, xs: list[Any], truth: bool) -> list[Any]:
+    """Booleans as numbers, of which products are defined: counts if there is nothing else."""
+    if not any(is_bool(xp, x.dtype) for x in xs):
+        return xs
+    dtype = index_dtype(xp, xp.device_of(xs[0])) if truth else next(x.dtype for x in xs if not is_bool(xp, x.dtype))
+    return [xp.astype(x, dtype) if is_bool(xp, x.dtype) else x for x in xs]
+
+
+def _fixed(optimize: Any) -> Any:
+    """`optimize` without lists, so that a plan can be remembered for it."""
+    return tuple(map(_fixed, optimize)) if isinstance(optimize, (list, tuple)) else optimize
+
+
+# ----- What to do, from labels and lengths -----
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """What is done to one operand: axes of length 1 that are broadcast go, diagonals are taken, axes are summed over."""
+
+    shape: Shape | None
+    diagonals: tuple[tuple[int, int], ...]
+    axes: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A product of two operands: how each is laid out before it, the kind of product, and the layout of the result."""
+
+    kind: str  # "multiply", "matmul", "tensordot", "vecdot"
+    order1: Shape | None
+    shape1: Shape | None
+    order2: Shape | None
+    shape2: Shape | None
+    axes: Any = None
+    shape: Shape | None = None
+    swap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Take the operands at `places`, prepare each, multiply them, and put the result last; its axes then come in `order`."""
+
+    places: Shape
+    singles: tuple[Single | None, ...]
+    pairs: tuple[Pair, ...]
+    order: Shape | None
+
+
+@lru_cache(maxsize=1024)
+def _plan(inputs: tuple[Labels, ...], output: Labels, lengths: tuple[tuple[str, int], ...], shapes: tuple[Shape, ...], optimize: Any) -> tuple[Step, ...]:
+    path = subscripts.order(inputs, output, lengths, optimize)
+    sizes = dict(lengths)
+    left = list(zip(inputs, shapes, strict=True))
+    steps = []
+    for places in path:
+        taken = [left[i] for i in places]
+        left = [x for i, x in enumerate(left) if i not in places]
+        last = not left
+        wanted = set(output).union(*(labels for labels, _ in left))
+        step, labels = _step(places, taken, wanted, output if last else None, sizes)
+        steps.append(step)
+        left.append((labels, tuple(sizes[label] for label in labels)))
+    return tuple(steps)
+
+
+def _step(places: Shape, taken: list[tuple[Labels, Shape]], wanted: set[str], output: Labels | None, sizes: dict[str, int]) -> tuple[Step, Labels]:
+    singles, names = [], []
+    present = [{label for label, n in zip(labels, shape, strict=True) if n == sizes[label]} for labels, shape in taken]
+    for i, (labels, shape) in enumerate(taken):
+        others = wanted.union(*present[:i], *present[i + 1:])
+        single, labels = _single(labels, shape, others, sizes)
+        singles.append(single)
+        names.append(labels)
+    pairs = []
+    labels = names[0]
+    for i, other in enumerate(names[1:], 2):
+        kept = wanted.union(*names[i:])
+        pair, labels = _pair(labels, other, kept, output if i == len(names) else None, sizes)
+        pairs.append(pair)
+    order = None
+    if output is not None and labels != output:
+        order, labels = tuple(labels.index(label) for label in output), output
+    return Step(places, tuple(singles), tuple(pairs), order), labels
+
+
+def _single(labels: Labels, shape: Shape, kept: set[str], sizes: dict[str, int]) -> tuple[Single | None, Labels]:
+    places = [i for i, (label, n) in enumerate(zip(labels, shape, strict=True)) if n == sizes[label]]
+    squeezed = tuple(shape[i] for i in places) if len(places) < len(labels) else None
+    names = [labels[i] for i in places]
+    diagonals = []
+    for label in dict.fromkeys(names):
+        while names.count(label) > 1:
+            i = names.index(label)
+            j = names.index(label, i + 1)
+            diagonals.append((i, j))
+            del names[j], names[i]
+            names.append(label)
+    axes = tuple(i for i, label in enumerate(names) if label not in kept)
+    labels = tuple(label for label in names if label in kept)
+    return (None if squeezed is None and not diagonals and not axes else Single(squeezed, tuple(diagonals), axes)), labels
+
+
+def _pair(one: Labels, two: Labels, kept: set[str], output: Labels | None, sizes: dict[str, int]) -> tuple[Pair, Labels]:
+    summed = tuple(label for label in one if label in two and label not in kept)
+    if not summed:
+        return _product(one, two, output, sizes)
+    batch = tuple(label for label in output or one if label in one and label in two and label in kept)
+    rows = _own(one, two, output)
+    columns = _own(two, one, output)
+    if batch and not rows and not columns:
+        return _vectors(one, two, batch, summed, sizes)
+    swap = output is not None and output == (*batch, *columns, *rows) != (*batch, *rows, *columns)
+    if swap:
+        one, two, rows, columns = two, one, columns, rows
+    if batch:
+        return _batch(one, two, batch, rows, columns, summed, sizes, swap)
+    if len(summed) == 1 and len(one) <= 2 and len(two) <= 2:
+        pair = Pair("matmul", _moved(one, (*rows, *summed)), None, _moved(two, (*summed, *columns)), None, swap=swap)
+        return pair, (*rows, *columns)
+    rows, columns = (tuple(label for label in labels if label not in summed) for labels in (one, two))
+    axes = tuple(one.index(label) for label in summed), tuple(two.index(label) for label in summed)
+    return Pair("tensordot", None, None, None, None, axes, swap=swap), (*rows, *columns)
+
+
+def _own(one: Labels, two: Labels, output: Labels | None) -> Labels:
+    """The labels that the other operand lacks, in the order of the result."""
+    return tuple(label for label in (output or one) if label in one and label not in two)
+
+
+def _moved(labels: Labels, wanted: Labels) -> Shape | None:
+    return None if labels == wanted else tuple(labels.index(label) for label in wanted)
+
+
+def _product(one: Labels, two: Labels, output: Labels | None, sizes: dict[str, int]) -> tuple[Pair, Labels]:
+    """Nothing is summed over: both are laid out along the axes of the result."""
+    labels = output or (*one, *(label for label in two if label not in one))
+    layouts: list[Shape | None] = []
+    for own in (one, two):
+        present = tuple(label for label in labels if label in own)
+        first = labels.index(present[0]) if present else len(labels)
+        spread = labels[first:]  # axes in front need not be written
+        layouts += [_moved(own, present), None if spread == present else tuple(sizes[label] if label in own else 1 for label in spread)]
+    return Pair("multiply", *layouts), labels
+
+
+def _vectors(one: Labels, two: Labels, batch: Labels, summed: Labels, sizes: dict[str, int]) -> tuple[Pair, Labels]:
+    wanted = (*batch, *summed)
+    shape = None if len(summed) == 1 else (*(sizes[label] for label in batch), prod(sizes[label] for label in summed))
+    return Pair("vecdot", _moved(one, wanted), shape, _moved(two, wanted), shape), batch
+
+
+def _batch(one: Labels, two: Labels, batch: Labels, rows: Labels, columns: Labels, summed: Labels, sizes: dict[str, int],
+           swap: bool) -> tuple[Pair, Labels]:
+    front, m, n = (tuple(sizes[label] for label in labels) for labels in (batch, rows, columns))
+    k = prod(sizes[label] for label in summed)
+    plain = len(summed) == 1
+    shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
+    shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
+    shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
+    return (Pair("matmul", _moved(one, (*batch, *rows, *summed)), shape1, _moved(two, (*batch, *summed, *columns)), shape2, None, shape, swap),
+            (*batch, *rows, *columns))
+
+
+# ----- Doing it -----
+
+
+def _run(xp: Any, xs: list[Any], plan: tuple[Step, ...]) -> Any:
+    for step in plan:
+        parts = [x if single is None else _prepared(xp, x, single) for x, single in zip((xs[i] for i in step.places), step.singles, strict=True)]
+        xs = [x for i, x in enumerate(xs) if i not in step.places]
+        y = parts[0]
+        for pair, x in zip(step.pairs, parts[1:], strict=True):
+            y = _multiplied(xp, pair, y, x)
+        xs.append(y if step.order is None else xp.permute_dims(y, step.order))
+    return xs[0]
+
+
+def _prepared(xp: Any, x: Any, single: Single) -> Any:
+    if single.shape is not None:
+        x = xp.reshape(x, single.shape)
+    for axes in single.diagonals:
+        last = (len(x.shape) - 2, len(x.shape) - 1)
+        x = xp.linalg.diagonal(x if axes == last else xp.moveaxis(x, axes, last))
+    return _sum(xp, x, single.axes) if single.axes else x
+
+
+def _sum(xp: Any, x: Any, axes: Any) -> Any:
+    return xp.sum(x, axis=axes, dtype=x.dtype) if is_integral(xp, x.dtype) else xp.sum(x, axis=axes)
+
+
+def _laid(xp: Any, x: Any, order: Shape | None, shape: Shape | None) -> Any:
+    if order is not None:
+        x = xp.matrix_transpose(x) if order == (1, 0) else xp.permute_dims(x, order)
+    return x if shape is None else xp.reshape(x, shape)
+
+
+def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
+    if pair.swap:
+        x1, x2 = x2, x1
+    if pair.kind == "tensordot":
+        return xp.tensordot(x1, x2, axes=pair.axes)
+    x1, x2 = _laid(xp, x1, pair.order1, pair.shape1), _laid(xp, x2, pair.order2, pair.shape2)
+    if pair.kind == "multiply":
+        return x1 * x2
+    if pair.kind == "matmul":
+        y = xp.matmul(x1, x2)
+        return y if pair.shape is None else xp.reshape(y, pair.shape)
+    return xp.vecdot(conj(xp, x1), x2)  # which takes the conjugate of the first
+
+
+composite("einsum(*operands, optimize=False)", einsum,
+          doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. As numpy.einsum; more than two operands are contracted pair by pair.")

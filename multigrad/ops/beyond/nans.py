@@ -1,0 +1,203 @@
+"""Reductions and scans of the elements that are not nan, as NumPy's. A nan is a constant: its gradient is 0. Of nothing but nans the result is nan."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...registry import composite, define, nondifferentiable
+from .. import batching
+from ..kernels import is_complex, wide
+from ..statistical import _as, _axes, _divided, _how_many, _kept
+from .common import floating, is_floating
+
+# ----- sums and products -----
+
+
+def _with(xp: Any, a: Any, value: float) -> Any:
+    """`a` with a number in the place of each nan."""
+    return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
+
+
+def nansum(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    return xp.sum(_with(xp, a, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    return xp.prod(_with(xp, a, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _flat(xp: Any, a: Any, axis: Any) -> tuple[Any, int]:
+    return (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
+
+
+def nancumsum(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+    a, axis = _flat(xp, a, axis)
+    return xp.cumulative_sum(_with(xp, a, 0.0), axis=axis, dtype=dtype)
+
+
+def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+    a, axis = _flat(xp, a, axis)
+    return xp.cumulative_prod(_with(xp, a, 1.0), axis=axis, dtype=dtype)
+
+
+composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
+          doc="The sum of the elements that are not nan over one axis, several, or all; 0 of none. As numpy.nansum.")
+composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
+          doc="The product of the elements that are not nan over one axis, several, or all; 1 of none. As numpy.nanprod.")
+composite("nancumsum(a: array, axis=None, dtype=None)", nancumsum,
+          doc="The sums of the elements up to each one, along an axis or of all in a row (None); a nan counts as 0. As numpy.nancumsum.")
+composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
+          doc="The products of the elements up to each one, along an axis or of all in a row (None); a nan counts as 1. As numpy.nancumprod.")
+
+# ----- mean and variance -----
+
+
+def _quotient(xp: Any, total: Any, count: Any) -> Any:
+    """total / count, nan of none."""
+    return total / xp.where(count > 0, count, math.nan)
+
+
+def _counted(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    """Which elements are nan, and how many are not, as a number to divide by."""
+    lost = xp.isnan(a)
+    real = xp.real(a).dtype if is_complex(xp, a.dtype) else a.dtype
+    return lost, xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
+
+
+def nanmean(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
+    z = wide(xp, a)
+    lost, count = _counted(xp, z, axis, keepdims)
+    return _as(xp, _quotient(xp, xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims), count), a.dtype)
+
+
+def nanvar(xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
+    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
+    return _as(xp, _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction), xp.real(a).dtype)
+
+
+def nanstd(xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
+    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
+    variance = _variance(xp, "nanstd", wide(xp, a), axis, ddof, keepdims, correction)
+    flat = variance == 0  # the gradient of constants is 0
+    return _as(xp, xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, variance))), xp.real(a).dtype)
+
+
+def _variance(xp: Any, name: str, a: Any, axis: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
+    if correction is not None:
+        if ddof != 0:
+            raise ValueError(f"{name}: ddof and correction mean the same, so give one of them.")
+        ddof = correction
+    lost, count = _counted(xp, a, axis, True)
+    mean = _quotient(xp, xp.sum(xp.where(lost, 0.0, a), axis=axis, keepdims=True), count)
+    apart = xp.where(lost, 0.0, a - mean)
+    square = xp.real(xp.conj(apart) * apart) if is_complex(xp, a.dtype) else apart * apart
+    found = _quotient(xp, xp.sum(square, axis=axis, keepdims=True), count - ddof)
+    return found if keepdims else xp.squeeze(found, axis=_axes(a.shape, axis))
+
+
+composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean,
+          doc="The mean of the elements that are not nan over one axis, several, or all. As numpy.nanmean.")
+composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)", nanvar,
+          doc="The variance of the elements that are not nan over one axis, several, or all, divided by their number less ddof (or correction, the "
+              "same by another name); nan where that is not positive. As numpy.nanvar.")
+composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)", nanstd,
+          doc="The square root of nanvar. The gradient of constants is 0. As numpy.nanstd.")
+
+# ----- extrema: a rule of their own, since an infinity in the place of a nan would share the gradient with one that was there -----
+
+
+def _extremum(name: str) -> Any:
+    other = math.inf if name == "min" else -math.inf
+
+    def extremum(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+        reduce = getattr(xp, name)
+        if not xp.isdtype(a.dtype, "real floating"):
+            return reduce(a, axis=axis, keepdims=keepdims)
+        lost = xp.isnan(a)
+        found = reduce(xp.where(lost, other, a), axis=axis, keepdims=keepdims)
+        return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, found)
+
+    return extremum
+
+
+def _shares(xp: Any, a: Any, ans: Any, axis: Any, keepdims: bool, dtype: Any) -> tuple[Any, Any]:
+    """Where the extremum was taken from, and how many these are; 1 of none."""
+    winners = a == _kept(xp, ans, a.shape, axis, keepdims)
+    count = _how_many(xp, winners, dtype, axis, True)
+    return winners, xp.where(count == 0, 1.0, count)
+
+
+def extremum_vjp(xp: Any, g: Any, a: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    winners, count = _shares(xp, a, ans, axis, keepdims, g.dtype)
+    return xp.where(winners, _divided(xp, _kept(xp, g, a.shape, axis, keepdims), count), 0.0)
+
+
+def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    winners, count = _shares(xp, a, ans, axis, keepdims, t.dtype)
+    found = _divided(xp, xp.sum(xp.where(winners, t, 0.0), axis=axis, keepdims=True), count)
+    return found if keepdims else xp.squeeze(found, axis=_axes(a.shape, axis))
+
+
+for _name in ("min", "max"):
+    define(f"nan{_name}(a: array, axis=None, *, keepdims=False)", forward=_extremum(_name), batching="axis", a=extremum_vjp, jvp=extremum_jvp,
+           doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan over one axis, several, or all; nan where all are. "
+               f"Ties share the gradient. As numpy.nan{_name}.")
+
+
+def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
+    """The only form of `known_index`."""
+    known = xp.truth(xp.any(missing))
+    if known:
+        raise ValueError(message)
+    return xp.where(missing, -1, x) if known is None else x
+
+
+def _batch_of_indices(xp: Any, x: Any, missing: Any, message: str, size: int) -> Any:
+    return xp.known_index(batching.whole(xp, x, size), batching.padded(xp, missing, len(x.shape) - 1), message)
+
+
+nondifferentiable("known_index(x, missing, /, message)", forward=known_index, batching=_batch_of_indices, chapter="kernels",
+                  doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are not known (under a trace), -1 there instead.")
+
+
+def _place(name: str, extremum: Any) -> Any:
+    def place(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+        if not is_floating(xp, a.dtype):
+            return getattr(xp, name.removeprefix("nan"))(a, axis=axis, keepdims=keepdims)
+        best = extremum(xp, a, axis, True)
+        found = xp.argmax(xp.astype(a == best, xp.int8), axis=axis, keepdims=keepdims)
+        missing = xp.isnan(best)
+        if not keepdims:
+            missing = xp.squeeze(missing, axis=_axes(a.shape, axis))
+        return xp.known_index(found, missing, f"{name}: a slice has nothing but nan, so no element is the {name[-3:]}imum.")
+
+    return place
+
+
+for _name in ("min", "max"):
+    nondifferentiable(f"nanarg{_name}(a: array, axis=None, *, keepdims=False)", forward=_place(f"nanarg{_name}", _extremum(_name)), batching="form",
+                      doc=f"The index of the first {'smallest' if _name == 'min' else 'largest'} element that is not nan. Raises ValueError where all are nan "
+                          f"(-1 under a trace, where values are not known). As numpy.nanarg{_name}.")
+
+# ----- replacement -----
+
+
+def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) -> Any:
+    if not copy:
+        raise ValueError("nan_to_num: copy=False would write into the array. Write x[...] = nan_to_num(x).")
+    if not is_floating(xp, x.dtype):
+        return x
+    if is_complex(xp, x.dtype):
+        real, imag = (nan_to_num(xp, part, copy, nan, posinf, neginf) for part in (xp.real(x), xp.imag(x)))
+        return real + 1j * imag
+    limits = xp.finfo(x.dtype)
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    high, low, nothing = (xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (high, low, nan))
+    return xp.where(xp.isfinite(x), x, xp.where(xp.isnan(x), nothing, xp.where(x > 0, high, low)))
+
+
+composite("nan_to_num(x: array, copy=True, nan=0.0, posinf=None, neginf=None)", nan_to_num,
+          doc="The elements with `nan` in the place of nan, and the largest and smallest numbers of the dtype, or `posinf` and `neginf`, in that of "
+              "infinities. What was replaced has the gradient 0. As numpy.nan_to_num.")

@@ -1,0 +1,82 @@
+"""Products of NumPy's that the standard lacks, or has under another name: dot, inner, outer, kron, convolve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...registry import composite
+
+
+def _is_scalar(x: Any) -> bool:
+    return not getattr(x, "shape", ())
+
+
+def dot(xp: Any, a: Any, b: Any) -> Any:
+    """A product of matrices or vectors; of more axes, over the last of `a` and the last but one of `b`."""
+    if _is_scalar(a) or _is_scalar(b):
+        return a * b
+    n = len(b.shape)
+    if a.shape[-1] != b.shape[-2 if n > 1 else -1]:
+        raise ValueError(f"dot: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes to sum over have lengths {a.shape[-1]} and "
+                         f"{b.shape[-2 if n > 1 else -1]}.")
+    if n < 3 and len(a.shape) < 3:
+        return xp.matmul(a, b)
+    return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (max(n - 2, 0),)))
+
+
+def inner(xp: Any, a: Any, b: Any) -> Any:
+    if _is_scalar(a) or _is_scalar(b):
+        return a * b
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"inner: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the last axes have lengths {a.shape[-1]} and "
+                         f"{b.shape[-1]}.")
+    if len(b.shape) < 3 and len(a.shape) < 3:
+        return xp.matmul(a, b if len(b.shape) == 1 else xp.matrix_transpose(b))
+    return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (len(b.shape) - 1,)))
+
+
+def outer(xp: Any, a: Any, b: Any) -> Any:
+    """Arrays of other than one axis are flattened."""
+    if hasattr(a, "shape"):
+        a = a[:, None] if len(a.shape) == 1 else xp.reshape(a, (-1, 1))
+    if hasattr(b, "shape") and len(b.shape) != 1:
+        b = xp.reshape(b, (-1,))
+    product = a * b
+    return product if len(product.shape) == 2 else xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
+
+
+def kron(xp: Any, a: Any, b: Any) -> Any:
+    """Each element of `a` times all of `b`: along every axis, blocks of the length of b's."""
+    if _is_scalar(a) or _is_scalar(b):
+        return a * b
+    ndim = max(len(a.shape), len(b.shape))
+    shape1, shape2 = ((1,) * (ndim - len(x.shape)) + tuple(x.shape) for x in (a, b))
+    a = xp.reshape(a, tuple(length for n in shape1 for length in (n, 1)))
+    b = xp.reshape(b, tuple(length for n in shape2 for length in (1, n)))
+    return xp.reshape(a * b, tuple(n1 * n2 for n1, n2 in zip(shape1, shape2, strict=True)))
+
+
+def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
+    a, v = (xp.reshape(x, (1,)) if not x.shape else x for x in (a, v))
+    if len(a.shape) != 1 or len(v.shape) != 1:
+        raise ValueError(f"convolve: both operands must have one axis; their shapes are {tuple(a.shape)} and {tuple(v.shape)}.")
+    n, m = a.shape[0], v.shape[0]
+    if not n or not m:
+        raise ValueError(f"convolve: an operand has no elements; the shapes are {tuple(a.shape)} and {tuple(v.shape)}.")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"convolve: the mode is {mode!r}; it must be 'full', 'same' or 'valid'.")
+    if n < m:
+        a, v, n, m = v, a, m, n
+    if mode != "same":
+        return xp.convolution(a, v, mode)
+    return xp.convolution(a, v, "full")[(m - 1) // 2:(m - 1) // 2 + n]
+
+
+composite("dot(a: array, b: array)", dot,
+          doc="The product of two vectors, matrices or scalars; of more axes, over the last axis of one and the last but one of the other. As numpy.dot.")
+composite("inner(a: array, b: array)", inner, doc="Sums of products over the last axes, without conjugates. As numpy.inner.")
+composite("outer(a: array, b: array)", outer,
+          doc="The products of each element of one array with each of another, both flattened. As numpy.outer.")
+composite("kron(a: array, b: array)", kron, doc="The Kronecker product: blocks of the second array, times the elements of the first. As numpy.kron.")
+composite("convolve(a: array, v: array, mode='full')", convolve,
+          doc="The convolution of two vectors, whole ('full'), where they overlap entirely ('valid'), or the middle of it ('same'). As numpy.convolve.")

@@ -1,0 +1,219 @@
+"""Medians, quantiles and percentiles, as NumPy's: of sorted elements those at a place, or between two places.
+
+The gradient goes where sort's goes: to the elements that stand at these places in the stable order. Where a nan is among the elements the
+result is nan, and the gradient goes to a nan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+from ...registry import composite
+from ..kernels import is_complex, wide
+from ..keys import index_dtype
+from ..statistical import _as
+from .common import default, floating, lines, reduced_axes
+
+
+class Numbers(NamedTuple):
+    """The functions that places are computed with: of Python numbers, or of arrays."""
+
+    floor: Callable[[Any], Any]
+    rounded: Callable[[Any], Any]  # halves to even
+    where: Callable[[Any, Any, Any], Any]
+
+
+PYTHON = Numbers(math.floor, round, lambda condition, x, y: x if condition else y)
+
+# A method gives the place among n sorted elements of the quantile q, counted from 0, and how far it lies beyond the element before it: a place
+# between two elements is an interpolation. The continuous ones are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+
+Method = Callable[[Numbers, Any, Any], tuple[Any, Any]]
+
+
+def _continuous(alpha: float, beta: float) -> Method:
+    def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+        place = n * q + (alpha + q * (1 - alpha - beta)) - 1
+        return place, place - f.floor(place)
+
+    return places
+
+
+def _linear(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+    place = (n - 1) * q
+    return place, place - f.floor(place)
+
+
+def _whole(find: Callable[[Numbers, Any, Any], Any]) -> Method:
+    """A method that chooses an element."""
+
+    def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+        place = find(f, n, q)
+        return place, 0 * place
+
+    return places
+
+
+def _midpoint(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+    place = (n - 1) * q
+    low = f.floor(place)
+    return place, f.where(place == low, 0.0 * place, 0.0 * place + 0.5)
+
+
+def _averaged(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+    place = n * q - 1
+    return place, f.where(place == f.floor(place), 0.0 * place + 0.5, 0.0 * place + 1)
+
+
+def _stepped(f: Numbers, place: Any, before: Any) -> Any:
+    """The element before a place, or behind it."""
+    low = f.floor(place)
+    return f.where((place == low) & before(low), low, low + 1)
+
+
+METHODS: dict[str, Method] = {
+    "linear": _linear,
+    "lower": _whole(lambda f, n, q: f.floor((n - 1) * q)),
+    "higher": _whole(lambda f, n, q: -f.floor(-((n - 1) * q))),
+    "nearest": _whole(lambda f, n, q: f.rounded((n - 1) * q)),
+    "midpoint": _midpoint,
+    "inverted_cdf": _whole(lambda f, n, q: _stepped(f, n * q - 1, lambda low: low == low)),
+    "closest_observation": _whole(lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1)),
+    "averaged_inverted_cdf": _averaged,
+    "interpolated_inverted_cdf": _continuous(0, 1),
+    "hazen": _continuous(0.5, 0.5),
+    "weibull": _continuous(0, 0),
+    "median_unbiased": _continuous(1 / 3, 1 / 3),
+    "normal_unbiased": _continuous(3 / 8, 3 / 8),
+}
+
+
+def _method(name: str, method: Any) -> Method:
+    if method not in METHODS:
+        raise ValueError(f"{name}: the method {method!r} is none of {', '.join(METHODS)}.")
+    return METHODS[method]
+
+
+class Fractions(NamedTuple):
+    """What is asked for: the quantiles as Python numbers, if they are, else as an array of one axis; their shape; the dtype that they bring."""
+
+    numbers: list[float] | None
+    array: Any
+    shape: tuple[int, ...]
+    dtype: Any  # None of a number of Python's, which takes any
+
+
+def _fractions(xp: Any, name: str, q: Any) -> Fractions:
+    most = 100 if "percentile" in name else 1
+    given = q if isinstance(q, (list, tuple)) else [q]
+    if all(isinstance(part, Real) for part in given):
+        for part in given:
+            if not 0 <= part <= most:
+                raise ValueError(f"{name}: q must be between 0 and {most}, and is {part}.")
+        dtype = None if type(q) in (float, int) else default(xp)
+        return Fractions([float(part) / most for part in given], None, (len(given),) if given is q else (), dtype)
+    q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q)))
+    outside = (q < 0) | (q > most)
+    return Fractions(None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype)
+
+
+def _sorted_lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
+    """The elements in lines along the last axis, sorted, nan last."""
+    a = floating(xp, a)
+    if is_complex(xp, a.dtype):
+        raise TypeError(f"{name}: complex numbers have no order. Pass their real and imaginary parts one by one.")
+    return xp.sort(lines(xp, a, axes), axis=-1)
+
+
+def _of_number(x: Any, n: int, q: float, method: Method) -> Any:
+    """The quantile of each sorted line."""
+    place, beyond = method(PYTHON, n, q)
+    low = math.floor(place)
+    first, second = x[..., min(max(low, 0), n - 1)], x[..., min(max(low + 1, 0), n - 1)]
+    if not beyond or not 0 <= place < n - 1:
+        return first
+    if beyond == 1:
+        return second
+    return first + (second - first) * beyond if beyond < 0.5 else second - (second - first) * (1 - beyond)
+
+
+def _of_array(xp: Any, x: Any, n: Any, q: Any, method: Method) -> Any:
+    """The quantiles of each sorted line, along its axis; n is a number, or an array of one for each line, with an axis of length 1."""
+    place, beyond = method(Numbers(xp.floor, xp.round, xp.where), n, q)
+    low = xp.floor(place)
+    first, second = _at(xp, x, n, low), _at(xp, x, n, low + 1)
+    beyond = _as(xp, xp.where((place < 0) | (place >= n - 1), 0.0, beyond), x.dtype)
+    step = xp.where(first == second, 0.0, second - first)
+    found = xp.where(beyond < 0.5, first + step * beyond, second - step * (1 - beyond))
+    found = xp.where((beyond == 0) & ~xp.isfinite(step), first, found)
+    return xp.where(xp.isnan(beyond), math.nan, found)
+
+
+def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
+    """The elements of each line at its places, the first or last one of n for a place outside."""
+    places = xp.where(places < n - 1, places, 0.0 * places + (n - 1))
+    places = xp.astype(xp.where(places > 0, places, 0.0), index_dtype(xp, xp.device_of(x)))
+    return xp.take_along_axis(x, xp.broadcast_to(places, (*x.shape[:-1], places.shape[-1])), axis=-1)
+
+
+def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+    """The quantiles; where `name` begins with nan, of the elements that are not."""
+    way = _method(name, method)
+    asked = _fractions(xp, name, q)
+    axes = reduced_axes(name, axis, len(a.shape))
+    x = _sorted_lines(xp, name, a, axes)
+    x = x if asked.dtype is None else _as(xp, x, xp.result_type(x.dtype, asked.dtype))
+    n, skips = x.shape[-1], name.startswith("nan")
+    if n == 0 or 0 in asked.shape:
+        found = xp.full((*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
+    elif asked.numbers is not None and not skips:
+        last = x[..., n - 1]
+        parts = [xp.where(xp.isnan(last), last, _of_number(x, n, part, way)) for part in asked.numbers]
+        found = xp.stack(parts, axis=0) if asked.shape else parts[0]
+    else:
+        fractions = xp.asarray(asked.numbers, device=xp.device_of(x)) if asked.array is None else asked.array
+        if skips:
+            count = xp.sum(xp.astype(~xp.isnan(x), fractions.dtype), axis=-1, keepdims=True)
+            found = xp.where(count == 0, math.nan, _of_array(xp, x, count, fractions, way))
+        else:
+            last = x[..., n - 1:]
+            found = xp.where(xp.isnan(last), last, _of_array(xp, x, n, fractions, way))
+        found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
+    return xp.reshape(found, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))) if keepdims else found
+
+
+def median(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    """The element in the middle, or the mean of the two."""
+    axes = reduced_axes("median", axis, len(a.shape))
+    x = _sorted_lines(xp, "median", a, axes)
+    n = x.shape[-1]
+    if n == 0:
+        found = xp.full(tuple(x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
+    else:
+        last, found = x[..., n - 1], x[..., n // 2]
+        if n % 2 == 0:
+            found = x[..., n // 2 - 1] * 0.5 + found * 0.5  # not half of their sum, which may be infinite
+        found = xp.where(xp.isnan(last), last, found)
+    return xp.reshape(found, tuple(1 if i in axes else m for i, m in enumerate(a.shape))) if keepdims else found
+
+
+def _named(name: str) -> Callable[..., Any]:
+    return lambda xp, a, q, axis, method, keepdims: _quantile(xp, name, a, q, axis, method, keepdims)
+
+
+_ORDER = "The gradient goes where that of sort goes; "
+
+composite("median(a: array, axis=None, *, keepdims=False)", median,
+          doc=f"The median over one axis, several, or all; nan where a nan is among the elements. {_ORDER}as numpy.median.")
+composite("nanmedian(a: array, axis=None, *, keepdims=False)",
+          lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
+          doc=f"The median of the elements that are not nan, nan where all are. {_ORDER}as numpy.nanmedian.")
+for _name, _words in (("quantile", "The quantiles q, from 0 to 1"), ("percentile", "The percentiles q, from 0 to 100")):
+    composite(f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False)", _named(_name),
+              doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, or an element of an array q is out of range. "
+                  f"Axes of q come first. {_ORDER}as numpy.{_name}.")
+    composite(f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False)", _named(f"nan{_name}"),
+              doc=f"{_words}, of the elements that are not nan, nan where all are. {_ORDER}as numpy.nan{_name}.")

@@ -1,0 +1,119 @@
+"""Other arrangements of axes under NumPy's names: transpose, swapaxes, ravel, flatten, atleast_1d, atleast_2d; diagonals."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from ...registry import composite
+
+
+def place(name: str, what: str, axis: Any, ndim: int) -> int:
+    """An axis counted from the front. IndexError where there is no such axis."""
+    a = index(axis)
+    if not -ndim <= a < ndim:
+        raise IndexError(f"{name}: {what} {a} is out of bounds for an array with {ndim} axes.")
+    return a % ndim
+
+
+def transpose(xp: Any, a: Any, axes: Any) -> Any:
+    ndim = len(a.shape)
+    if axes is None:
+        return xp.matrix_transpose(a) if ndim == 2 else xp.permute_dims(a, tuple(range(ndim - 1, -1, -1)))
+    order = tuple(place("transpose", "axis", axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+    if sorted(order) != list(range(ndim)):
+        raise ValueError(f"transpose: the axes {axes!r} are no order of the {ndim} axes of the array. To exchange two axes, call swapaxes.")
+    return xp.permute_dims(a, order)
+
+
+def swapaxes(xp: Any, a: Any, axis1: Any, axis2: Any) -> Any:
+    ndim = len(a.shape)
+    one, two = place("swapaxes", "axis1", axis1, ndim), place("swapaxes", "axis2", axis2, ndim)
+    order = list(range(ndim))
+    order[one], order[two] = two, one
+    return xp.permute_dims(a, tuple(order))
+
+
+def ravel(xp: Any, a: Any, order: Any) -> Any:
+    return xp.reshape(_ordered(xp, "ravel", a, order), (-1,))
+
+
+def flatten(xp: Any, a: Any, order: Any) -> Any:
+    a = _ordered(xp, "flatten", a, order)
+    return xp.reshape(a, (-1,), copy=True)
+
+
+def _ordered(xp: Any, name: str, a: Any, order: Any) -> Any:
+    """The array whose elements, row by row, come in that order."""
+    if order not in ("C", "F"):
+        more = ("it is that of the memory, which arrays of the standard do not tell" if order in ("A", "K")
+                else "to flatten some axes only, call reshape" if isinstance(order, int) else "no such order is known")
+        raise ValueError(f"{name}: order is {order!r}: {more}. It may be 'C', row by row, or 'F', column by column.")
+    return xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1))) if order == "F" and len(a.shape) > 1 else a
+
+
+def atleast(xp: Any, x: Any, ndim: int) -> Any:
+    """`x`, with axes of length 1 in front of those that it has, so that there are as many as `ndim`; a Python scalar as an array."""
+    if not hasattr(x, "shape"):
+        x = xp.asarray(x)
+    missing = ndim - len(x.shape)
+    return x if missing <= 0 else xp.reshape(x, (*(1,) * missing, *x.shape))
+
+
+def _each_atleast(ndim: int) -> Any:
+    def atleast_nd(xp: Any, arrays: Any) -> Any:
+        found = tuple(atleast(xp, x, ndim) for x in arrays)
+        return found[0] if len(found) == 1 else found
+
+    return atleast_nd
+
+
+# ----- Diagonals -----
+
+
+def _diagonal_last(xp: Any, name: str, a: Any, axis1: Any, axis2: Any) -> Any:
+    """The array with the axes of the diagonal last."""
+    ndim = len(a.shape)
+    if ndim < 2:
+        raise ValueError(f"{name}: a diagonal needs two axes; the shape is {tuple(a.shape)}.")
+    one, two = place(name, "axis1", axis1, ndim), place(name, "axis2", axis2, ndim)
+    if one == two:
+        raise ValueError(f"{name}: axis1 and axis2 are the same, {one}.")
+    if (one, two) == (ndim - 2, ndim - 1):
+        return a
+    return xp.matrix_transpose(a) if ndim == 2 else xp.moveaxis(a, (one, two), (ndim - 2, ndim - 1))
+
+
+def diagonal(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any) -> Any:
+    return xp.linalg.diagonal(_diagonal_last(xp, "diagonal", a, axis1, axis2), offset=index(offset))
+
+
+def trace(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any, dtype: Any) -> Any:
+    return xp.linalg.trace(_diagonal_last(xp, "trace", a, axis1, axis2), offset=index(offset), dtype=dtype)
+
+
+def diag(xp: Any, v: Any, k: Any) -> Any:
+    """A matrix with the vector on its k-th diagonal; of a matrix, that diagonal."""
+    k = index(k)
+    if len(v.shape) == 2:
+        return xp.linalg.diagonal(v, offset=k)
+    if len(v.shape) != 1:
+        raise ValueError(f"diag: the array must have one axis or two; its shape is {tuple(v.shape)}.")
+    count = v.shape[0]
+    n = count + abs(k)
+    start = k if k >= 0 else -k * n
+    flat = xp.unindex(v, slice(start, start + count * (n + 1), n + 1) if count else slice(0, 0), (n * n,))
+    return xp.reshape(flat, (n, n))
+
+
+composite("transpose(a: array, axes=None)", transpose, doc="The axes in reverse order, or in that of `axes`. As numpy.transpose.")
+composite("swapaxes(a: array, axis1, axis2)", swapaxes, doc="Two axes exchanged. As numpy.swapaxes.")
+composite("ravel(a: array, order='C')", ravel, doc="All elements along one axis, row by row or column by column ('F'). As numpy.ravel.")
+composite("flatten(a: array, order='C')", flatten, doc="A copy of all elements along one axis, as numpy.ndarray.flatten.")
+composite("atleast_1d(*arrays)", _each_atleast(1), doc="Arrays with one axis at least; of several, a tuple. As numpy.atleast_1d.")
+composite("atleast_2d(*arrays)", _each_atleast(2), doc="Arrays with two axes at least; of several, a tuple. As numpy.atleast_2d.")
+composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
+          doc="A diagonal of the matrices in two axes, as a last axis. As numpy.diagonal, but a copy where the library makes one.")
+composite("trace(a: array, offset=0, axis1=0, axis2=1, dtype=None)", trace,
+          doc="The sum over a diagonal of the matrices in two axes. As numpy.trace.")
+composite("diag(v: array, k=0)", diag, doc="A matrix with a vector on its k-th diagonal; of a matrix, that diagonal. As numpy.diag.")

@@ -1,0 +1,127 @@
+"""Averages and covariances, as NumPy's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...registry import composite
+from ..kernels import conj, is_complex
+from ..statistical import _count
+from .common import default, floating, is_floating, reduced_axes
+
+
+def ptp(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    return xp.max(a, axis=axis, keepdims=keepdims) - xp.min(a, axis=axis, keepdims=keepdims)
+
+
+composite("ptp(a: array, axis=None, *, keepdims=False)", ptp,
+          doc="The largest element less the smallest over one axis, several, or all. Ties share the gradient. As numpy.ptp.")
+
+# ----- averages -----
+
+
+def _spread_weights(xp: Any, a: Any, axis: Any, weights: Any) -> Any:
+    """Weights in the shape of `a`, or one that broadcasts to it: they may be those of the averaged axes alone."""
+    if tuple(weights.shape) == tuple(a.shape):
+        return weights
+    if axis is None:
+        raise TypeError("average: axis must be given where a and weights have different shapes.")
+    axes = reduced_axes("average", axis, len(a.shape))
+    if tuple(weights.shape) != tuple(a.shape[i] for i in axes):
+        raise ValueError(f"average: weights of shape {tuple(weights.shape)} do not fit an array of shape {tuple(a.shape)} along axis {axis}.")
+    if len(axes) > 1:
+        weights = xp.permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return xp.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
+
+
+def _like(xp: Any, weights: Any, a: Any) -> Any:
+    """Weights as an array of a floating dtype."""
+    if not hasattr(weights, "dtype"):
+        return xp.asarray(weights, dtype=a.dtype, device=xp.device_of(a))
+    return weights if is_floating(xp, weights.dtype) else xp.astype(weights, a.dtype)
+
+
+def average(xp: Any, a: Any, axis: Any, weights: Any, returned: bool, keepdims: bool) -> Any:
+    a = floating(xp, a)
+    if weights is None:
+        found = xp.mean(a, axis=axis, keepdims=keepdims)
+        total = xp.full_like(found, float(_count(a.shape, axis)))
+    else:
+        weights = _spread_weights(xp, a, axis, _like(xp, weights, a))
+        product = a * weights
+        total = xp.sum(xp.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
+        found = xp.sum(product, axis=axis, keepdims=keepdims) / total
+    return (found, total) if returned else found
+
+
+composite("average(a: array, axis=None, weights: array = None, returned=False, *, keepdims=False)", average,
+          doc="The mean over one axis, several, or all, with weights of the shape of `a` or of the axes; with `returned` a tuple of it and the sum of "
+              "the weights. Where that sum is 0 the result is infinite or nan. As numpy.average.")
+
+# ----- covariances -----
+
+
+def _observations(xp: Any, name: str, m: Any, rowvar: bool) -> Any:
+    """A matrix with a variable in each row."""
+    if len(m.shape) > 2:
+        raise ValueError(f"{name}: expected an array of at most 2 axes, got {len(m.shape)}.")
+    if len(m.shape) < 2:
+        return xp.reshape(m, (1, -1))
+    return m if rowvar else xp.matrix_transpose(m)
+
+
+def _checked(xp: Any, name: str, weights: Any, n: int, a: Any) -> Any:
+    if not hasattr(weights, "dtype"):
+        weights = xp.asarray(weights)
+    if len(weights.shape) != 1 or weights.shape[0] != n:
+        raise ValueError(f"cov: {name} must have one axis, with a weight for each of the {n} observations, and has the shape {tuple(weights.shape)}.")
+    return _like(xp, weights, a)
+
+
+def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> Any:
+    """The matrix, with both axes."""
+    x = _observations(xp, name, m, rowvar)
+    if y is not None:
+        x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
+    x = xp.astype(x, dtype or (xp.result_type(x.dtype, default(xp)) if is_floating(xp, x.dtype) else default(xp)), copy=False)
+    n = x.shape[1]
+    weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
+    if aweights is not None:
+        aweights = _checked(xp, "aweights", aweights, n, x)
+        weights = aweights if weights is None else weights * aweights
+    if weights is None:
+        x = x - xp.mean(x, axis=1, keepdims=True)
+        freedom = n - ddof
+        return (x @ conj(xp, xp.matrix_transpose(x))) * (1 / freedom if freedom > 0 else math.inf)
+    total = xp.sum(weights)
+    x = x - xp.sum(x * weights, axis=1, keepdims=True) / total
+    freedom = total - ddof * (1 if aweights is None else xp.sum(weights * aweights) / total)
+    product = x @ conj(xp, xp.matrix_transpose(x * weights))
+    return product / xp.where(freedom > 0, freedom, 0.0)
+
+
+def cov(xp: Any, m: Any, y: Any, rowvar: bool, bias: bool, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> Any:
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError(f"cov: ddof must be an integer, and is {ddof}.")
+    found = _covariance(xp, "cov", m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, fweights, aweights, dtype)
+    return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
+
+
+def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+    found = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
+    deviation = xp.sqrt(xp.real(xp.linalg.diagonal(found)))
+    found = found / deviation[:, None] / deviation[None, :]
+    if is_complex(xp, found.dtype):
+        found = xp.clip(xp.real(found), -1.0, 1.0) + 1j * xp.clip(xp.imag(found), -1.0, 1.0)
+    else:
+        found = xp.clip(found, -1.0, 1.0)
+    return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
+
+
+composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fweights: array = None, aweights: array = None, *, dtype=None)", cov,
+          doc="The covariances of the variables in the rows of `m`, and of `y`, or in the columns with rowvar=False, in at least the library's "
+              "default dtype. As numpy.cov.")
+composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", corrcoef,
+          doc="The correlation coefficients of the variables in the rows of `x`, and of `y`, or in the columns with rowvar=False, in at least "
+              "the library's default dtype. As numpy.corrcoef.")

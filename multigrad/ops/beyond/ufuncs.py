@@ -1,0 +1,70 @@
+"""Elementwise functions of NumPy that the standard lacks. The library's own function runs where it has one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...registry import composite, elementwise
+from ..elementwise import _share, _softmax_weight
+
+LN2 = math.log(2)
+DEGREE = math.pi / 180
+
+
+def cbrt(xp: Any, x: Any) -> Any:
+    """The power, and one step of Newton's method, which ends at the nearest number or beside it."""
+    root = xp.copysign(xp.abs(x) ** (1 / 3), x)
+    plain = (root == 0) | ~xp.isfinite(root)
+    safe = xp.where(plain, 1.0, root)
+    return xp.where(plain, root, safe - (safe - xp.where(plain, 1.0, x) / (safe * safe)) / 3)
+
+
+def fmax(xp: Any, x1: Any, x2: Any) -> Any:
+    return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, xp.maximum(x1, x2)))
+
+
+def fmin(xp: Any, x1: Any, x2: Any) -> Any:
+    return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, xp.minimum(x1, x2)))
+
+
+def _chosen(xp: Any, g: Any, x: Any, other: Any, lost: Any) -> Any:
+    """The gradient of an argument of fmax and fmin: a number beats nan, and of two nans each has half."""
+    here, there = xp.isnan(x), xp.isnan(other)
+    return _share(xp, g, (x == other) | (here & there), lost | (here & ~there))
+
+
+def heaviside(xp: Any, x1: Any, x2: Any) -> Any:
+    return xp.where(xp.isnan(x1), x1, xp.where(x1 == 0, x2, xp.astype(x1 > 0, x1.dtype)))
+
+
+def sinc(xp: Any, x: Any) -> Any:
+    """Near 0 the series of sin(pi x) / (pi x), whose derivatives of every order are those of the function, else the quotient."""
+    near = xp.abs(x) < 0.25
+    square = xp.where(near, (math.pi * x) ** 2, 0.0)
+    series = xp.ones_like(square)
+    for k in range(11, 0, -1):
+        series = 1 - series * square / (2 * k * (2 * k + 1))
+    far = math.pi * xp.where(near, 1.0, x)
+    return xp.where(near, series, xp.sin(far) / far)
+
+
+elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3 * ans * ans),
+            doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.")
+elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: x * DEGREE}, x=DEGREE, doc="Angles in degrees as radians, as numpy.deg2rad.")
+elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x}, x=lambda xp, ans: ans * LN2, doc="2 to the power of each element, as numpy.exp2.")
+elementwise("fmax(x1, x2, /)", forward={"*": fmax}, x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
+            x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
+            doc="The larger of each pair of elements, a number rather than nan, as numpy.fmax. Ties share the gradient.")
+elementwise("fmin(x1, x2, /)", forward={"*": fmin}, x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
+            x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
+            doc="The smaller of each pair of elements, a number rather than nan, as numpy.fmin. Ties share the gradient.")
+elementwise("fmod(x1, x2, /)", forward={"*": lambda xp, x1, x2: x1 - xp.trunc(x1 / x2) * x2}, x1=1,
+            x2=lambda xp, g, x1, x2: -g * xp.trunc(x1 / x2), doc="The remainder of division with the sign of x1, as numpy.fmod.")
+elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0, x2=lambda xp, g, x1: xp.where(x1 == 0, g, 0.0),
+            doc="0 where x1 is negative, x2 where it is 0, and 1 where it is positive, as numpy.heaviside.")
+elementwise("logaddexp2(x1, x2, /)", forward={"*": lambda xp, x1, x2: xp.logaddexp(x1 * LN2, x2 * LN2) / LN2},
+            x1=lambda xp, x1, x2: _softmax_weight(xp, x1 * LN2, x2 * LN2), x2=lambda xp, x1, x2: _softmax_weight(xp, x2 * LN2, x1 * LN2),
+            doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
+elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: x / DEGREE}, x=1 / DEGREE, doc="Angles in radians as degrees, as numpy.rad2deg.")
+composite("sinc(x, /)", sinc, doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the function.")

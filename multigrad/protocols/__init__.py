@@ -1,0 +1,70 @@
+"""NumPy's protocols: what `numpy.sin(t)`, `numpy.add.reduce(t)` and `numpy.concatenate([t, u])` do with array objects of multigrad.
+
+A ufunc, or a function of NumPy, that has a counterpart among the operations runs that: on every backend, at any level, differentiably, of constants
+too. What has none takes the values of constants, and raises for what requires grad. The tables are made at the first call, since they name NumPy's
+own objects: a function is told by its identity, not by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from types import MethodType
+from typing import Any
+
+from ..engine.element import by_type
+from ..engine.level import Layer
+from ..engine.surface import Surface
+from ..registry import OPS, Op, keeping, on_declaration
+
+_calls: dict[Any, Callable[..., Any]] = {}
+"""The function of an operation, as operators call it, by the ufunc that it is the counterpart of."""
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+    """Run a ufunc on operands some of which are array objects of multigrad (NEP 13). `raw * tensor` comes here as well."""
+    if method == "__call__" and not kwargs:
+        function = _calls.get(ufunc)
+        if function is not None:
+            result = function(*inputs)
+            if result is not NotImplemented:
+                return result
+    return import_module(".ufuncs", __name__).run(self, ufunc, method, inputs, kwargs)
+
+
+def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad (NEP 18)."""
+    if not all(issubclass(t, Layer) or t in by_type or t.__module__ == "numpy" for t in types):
+        return NotImplemented
+    return import_module(".functions", __name__).run(self, function, args, kwargs)
+
+
+def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
+    """Call this function of an operation at once from now on, until another declaration takes its place."""
+    with keeping:
+        if OPS.get(op.name) is op:
+            _calls[ufunc] = function
+
+
+def _bound(t: Any) -> Any:
+    """The method of an instance. Beside other arrays than NumPy's it is None, to which CuPy's and Dask's operators defer; NumPy asks the class."""
+    import numpy as np
+
+    return MethodType(array_ufunc, t) if np.ndarray in t._elem.host.backend.array_types else None
+
+
+class _ByClass(property):
+    """What is the protocol's function as an attribute of the class, where NumPy looks, and depends on the library as one of an instance."""
+
+    __call__ = staticmethod(array_ufunc)
+
+
+def _forget(op: Op) -> None:
+    """Drop what was made of a former declaration."""
+    with keeping:
+        _calls.clear()
+
+
+Surface._define("__array_ufunc__", _ByClass(_bound))
+Surface._define("__array_function__", array_function)
+on_declaration(_forget)

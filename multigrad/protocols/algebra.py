@@ -1,0 +1,302 @@
+"""NumPy's products, linear algebra, Fourier transforms and other formulas, by the functions of the standard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..engine.level import Layer
+from .reductions import finish, floats
+from .table import counterpart
+from .values import arrayed, host_of_all, of, refuse
+
+
+def _both(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    host = host_of_all(name, a, b)
+    return arrayed(a, host), arrayed(b, host)
+
+
+# ----- products -----
+
+
+@counterpart("tensordot", "linalg.tensordot")
+def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
+    a, b = _both("numpy.tensordot", a, b)
+    if not isinstance(axes, int):
+        first, second = axes
+        axes = tuple([int(i) for i in (pair if np.ndim(pair) else (pair,))] for pair in (first, second))
+    return of.tensordot(a, b, axes=axes)
+
+
+@counterpart("vdot")
+def vdot(a: Any, b: Any, /) -> Any:
+    a, b = _both("numpy.vdot", a, b)
+    return of.vecdot(of.reshape(a, (-1,)), of.reshape(b, (-1,)))
+
+
+@counterpart("cross")
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
+    a, b = _both("numpy.cross", a, b)
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    product = of.linalg.cross(of.moveaxis(a, axisa, -1), of.moveaxis(b, axisb, -1))
+    return product if axisc == -1 else of.moveaxis(product, -1, axisc)
+
+
+@counterpart("linalg.matmul")
+def matmul(x1: Any, x2: Any, /) -> Any:
+    return of.matmul(*_both("numpy.linalg.matmul", x1, x2))
+
+
+@counterpart("linalg.vecdot")
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return of.vecdot(*_both("numpy.linalg.vecdot", x1, x2), axis=axis)
+
+
+@counterpart("linalg.cross")
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return of.linalg.cross(*_both("numpy.linalg.cross", x1, x2), axis=axis)
+
+
+@counterpart("linalg.outer")
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    return of.linalg.outer(*_both("numpy.linalg.outer", x1, x2))
+
+
+@counterpart("linalg.multi_dot")
+def multi_dot(arrays: Any, *, out: Any = None) -> Any:
+    """The product from the left; the order is not optimized."""
+    host = host_of_all("numpy.linalg.multi_dot", arrays)
+    first, *rest = (arrayed(x, host) for x in arrays)
+    for x in rest:
+        first = of.matmul(first, x)
+    return finish("linalg.multi_dot", first, out)
+
+
+# ----- linear algebra -----
+
+
+def _direct(name: str) -> Callable[..., Any]:
+    """The function of the standard, which takes NumPy's arguments."""
+
+    def function(a: Any, /, *args: Any, **kwargs: Any) -> Any:
+        target = of
+        for part in name.split("."):
+            target = getattr(target, part)
+        return target(floats(a) if name not in ("linalg.diagonal", "linalg.trace", "linalg.matrix_transpose") else a, *args, **kwargs)
+
+    return function
+
+
+for _name in ("det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "matrix_power", "matrix_transpose", "slogdet", "svdvals", "trace",
+              "vector_norm"):
+    counterpart(f"linalg.{_name}")(_direct(f"linalg.{_name}"))
+
+
+@counterpart("linalg.solve")
+def solve(a: Any, b: Any) -> Any:
+    a, b = _both("numpy.linalg.solve", a, b)
+    return of.linalg.solve(floats(a) if isinstance(a, Layer) else a, floats(b) if isinstance(b, Layer) else b)
+
+
+@counterpart("linalg.cholesky")
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    return of.linalg.cholesky(a, upper=upper)
+
+
+def _triangle(a: Any, UPLO: str) -> Any:
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return a if UPLO.upper() == "L" else of.conj(of.matrix_transpose(a)) if a._elem.complex else of.matrix_transpose(a)
+
+
+@counterpart("linalg.eigh")
+def eigh(a: Any, UPLO: str = "L") -> Any:
+    return of.linalg.eigh(_triangle(a, UPLO))
+
+
+@counterpart("linalg.eigvalsh")
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    return of.linalg.eigvalsh(_triangle(a, UPLO))
+
+
+@counterpart("linalg.qr")
+def qr(a: Any, mode: str = "reduced") -> Any:
+    if mode == "r":
+        return of.linalg.qr(a, mode="reduced")[1]
+    refuse("numpy.linalg.qr", mode=None if mode in ("reduced", "complete") else mode)
+    return of.linalg.qr(a, mode=mode)
+
+
+@counterpart("linalg.svd")
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    return of.linalg.svd(a, full_matrices=full_matrices) if compute_uv else of.linalg.svdvals(a)
+
+
+@counterpart("linalg.pinv")
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
+    tolerance = rcond if rtol is np._NoValue else rtol
+    return of.linalg.pinv(a, rtol=tolerance)
+
+
+@counterpart("linalg.matrix_rank")
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    if tol is None:
+        return of.linalg.matrix_rank(A, rtol=rtol)
+    return of.sum(of.astype(of.linalg.svdvals(A.detach()) > tol, A._elem.host.bound.int64), axis=-1)
+
+
+@counterpart("linalg.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = floats(x)
+    options = {"keepdims": True} if keepdims else {}
+    if axis is None and (ord is None or len(x.shape) == 1):
+        flat = x if len(x.shape) == 1 else of.reshape(x, (-1,))
+        result = of.linalg.vector_norm(flat, ord=2 if ord is None else ord)
+        return of.reshape(result, (1,) * len(x.shape)) if keepdims else result
+    if axis is None:
+        if len(x.shape) != 2:
+            raise ValueError("Improper number of dimensions to norm.")
+        return of.linalg.matrix_norm(x, ord=ord, **options)
+    if np.ndim(axis) == 0:
+        return of.linalg.vector_norm(x, axis=int(axis), ord=2 if ord is None else ord, **options)
+    rows, columns = (int(i) % len(x.shape) for i in axis) if len(axis) == 2 else (int(axis[0]) % len(x.shape), None)
+    if columns is None:
+        return of.linalg.vector_norm(x, axis=rows, ord=2 if ord is None else ord, **options)
+    if ord is None:
+        return of.linalg.vector_norm(x, axis=(rows, columns), **options)
+    result = of.linalg.matrix_norm(of.moveaxis(x, (rows, columns), (-2, -1)), ord=ord)
+    return of.expand_dims(result, axis=(min(rows, columns), max(rows, columns))) if keepdims else result
+
+
+@counterpart("linalg.cond")
+def cond(x: Any, p: Any = None) -> Any:
+    if p is None or p in (2, -2):
+        s = of.linalg.svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return of.linalg.matrix_norm(x, ord=p) * of.linalg.matrix_norm(of.linalg.inv(x), ord=p)
+
+
+# ----- Fourier transforms -----
+
+
+def _transform(name: str) -> Callable[..., Any]:
+    def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+        result = getattr(of.fft, name)(_for_fft(name, a), n=n, axis=axis, norm=norm or "backward")
+        return finish(f"fft.{name}", result, out)
+
+    return function
+
+
+def _for_fft(name: str, a: Any) -> Any:
+    """Integers as floats; real arrays as complex ones for transforms of complex arrays."""
+    a = floats(a)
+    return a if a._elem.complex or name in ("rfft", "ihfft", "rfftn") else _complex(a)
+
+
+def _complex(a: Any) -> Any:
+    xp = a._elem.host.bound
+    return of.astype(a, xp.complex64 if str(a.dtype).endswith("float32") else xp.complex128)
+
+
+def _several(name: str, two: bool) -> Callable[..., Any]:
+    default = (-2, -1) if two else None
+
+    def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+        result = getattr(of.fft, name)(_for_fft(name, a), s=s, axes=axes, norm=norm or "backward")
+        return finish(f"fft.{name}", result, out)
+
+    return function
+
+
+for _name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"):
+    counterpart(f"fft.{_name}")(_transform(_name))
+for _name in ("fft", "ifft", "irfft", "rfft"):
+    counterpart(f"fft.{_name}n")(_several(f"{_name}n", two=False))
+    counterpart(f"fft.{_name}2")(_several(f"{_name}n", two=True))
+
+
+@counterpart("fft.fftshift")
+def fftshift(x: Any, axes: Any = None) -> Any:
+    return of.fft.fftshift(x, axes=axes)
+
+
+@counterpart("fft.ifftshift")
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    return of.fft.ifftshift(x, axes=axes)
+
+
+# ----- formulas -----
+
+
+@counterpart("round", "around")
+def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    scale = 10.0 ** abs(decimals)
+    result = of.round(a) if not decimals else of.round(a * scale) / scale if decimals > 0 else of.round(a / scale) * scale
+    return finish("round", result, out)
+
+
+@counterpart("fix")
+def fix(x: Any, out: Any = None) -> Any:
+    return finish("fix", of.trunc(x), out)
+
+
+@counterpart("trapezoid", "trapz")
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    host = host_of_all("numpy.trapezoid", y, x, dx)
+    y = arrayed(y, host)
+    axis = axis % len(y.shape)
+    before = (slice(None),) * axis
+    if x is None:
+        step = dx
+    else:
+        x = arrayed(x, host)
+        step = x[1:] - x[:-1] if len(x.shape) == 1 else x[(*before, slice(1, None), ...)] - x[(*before, slice(None, -1), ...)]
+        if len(x.shape) == 1:
+            step = of.reshape(step, (-1, *(1,) * (len(y.shape) - axis - 1)))
+    return of.sum(step * (y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]) / 2.0, axis=axis)
+
+
+@counterpart("ediff1d")
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    host = host_of_all("numpy.ediff1d", ary, to_end, to_begin)
+    flat = of.reshape(arrayed(ary, host), (-1,))
+    ends = [None if x is None else of.reshape(arrayed(x, host), (-1,)) for x in (to_begin, to_end)]
+    parts = [x for x in (ends[0], flat[1:] - flat[:-1], ends[1]) if x is not None]
+    return parts[0] if len(parts) == 1 else of.concat(parts)
+
+
+@counterpart("correlate")
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    a, v = _both("numpy.correlate", a, v)
+    return of.convolve(a, of.conj(of.flip(v)), mode)
+
+
+@counterpart("polyval")
+def polyval(p: Any, x: Any) -> Any:
+    p, x = _both("numpy.polyval", p, x)
+    value = x * 0
+    for i in range(p.shape[0]):
+        value = value * x + p[i]
+    return value
+
+
+@counterpart("vander")
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    n = x.shape[0] if N is None else N
+    powers = range(n) if increasing else range(n - 1, -1, -1)
+    return of.stack([x**k for k in powers], axis=-1)
+
+
+@counterpart("unwrap")
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
+    """The correction is of whole periods, a constant almost everywhere."""
+    with_none: Any = np.unwrap(np.asarray(p.detach()), discont, axis, period=period)
+    return p + arrayed(with_none - np.asarray(p.detach()), p._elem.host)
+
+
+@counterpart("i0")
+def i0(x: Any) -> Any:
+    return of.special.i0(x)

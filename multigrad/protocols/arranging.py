@@ -1,0 +1,470 @@
+"""NumPy's functions that arrange, join, select, sort and make arrays, and those about their metadata."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ..engine.level import Layer, innermost
+from .reductions import cast, finish
+from .table import counterpart
+from .values import arrayed, host_of_all, listed, of, refuse
+
+# ----- about arrays -----
+
+
+@counterpart("shape")
+def shape(a: Any) -> tuple[int, ...]:
+    return tuple(a.shape)
+
+
+@counterpart("ndim")
+def ndim(a: Any) -> int:
+    return len(a.shape)
+
+
+@counterpart("size")
+def size(a: Any, axis: Any = None) -> int:
+    if axis is None:
+        return math.prod(a.shape)
+    return math.prod(a.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
+
+
+@counterpart("iscomplexobj")
+def iscomplexobj(x: Any) -> bool:
+    return bool(x._elem.complex)
+
+
+@counterpart("isrealobj")
+def isrealobj(x: Any) -> bool:
+    return not x._elem.complex
+
+
+@counterpart("result_type")
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    host = host_of_all("numpy.result_type", arrays_and_dtypes)
+    return host.bound.result_type(*(innermost(x) if isinstance(x, Layer) else x for x in arrays_and_dtypes))
+
+
+@counterpart("common_type")
+def common_type(*arrays: Any) -> Any:
+    host = host_of_all("numpy.common_type", arrays)
+    xp = host.bound
+    kinds = [x.dtype if xp.isdtype(x.dtype, ("real floating", "complex floating")) else xp.asarray(0.0).dtype for x in arrays]
+    return xp.result_type(*kinds)
+
+
+@counterpart("can_cast")
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return bool(np.can_cast(np.dtype(str(from_.dtype).rpartition(".")[2]), to, casting))
+
+
+@counterpart("min_scalar_type")
+def min_scalar_type(a: Any) -> Any:
+    return np.dtype(str(a.dtype).rpartition(".")[2])
+
+
+@counterpart("shares_memory", "may_share_memory")
+def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    a, b = (innermost(x) if isinstance(x, Layer) else x for x in (a, b))
+    return bool(np.shares_memory(a, b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b
+
+
+@counterpart("isreal")
+def isreal(x: Any) -> Any:
+    return of.imag(x) == 0 if x._elem.complex else x._elem.host.bound.ones_like(x.detach(), dtype=_bool(x))
+
+
+@counterpart("iscomplex")
+def iscomplex(x: Any) -> Any:
+    return of.imag(x) != 0 if x._elem.complex else x._elem.host.bound.zeros_like(x.detach(), dtype=_bool(x))
+
+
+def _bool(x: Any) -> Any:
+    return x._elem.host.bound.bool
+
+
+@counterpart("isposinf")
+def isposinf(x: Any, out: Any = None) -> Any:
+    return finish("isposinf", of.isinf(x) & (x > 0), out)
+
+
+@counterpart("isneginf")
+def isneginf(x: Any, out: Any = None) -> Any:
+    return finish("isneginf", of.isinf(x) & (x < 0), out)
+
+
+# ----- joining and splitting -----
+
+
+def _arrays(name: str, given: Any) -> list[Any]:
+    host = host_of_all(name, given)
+    return [arrayed(x, host) for x in given]
+
+
+@counterpart("concatenate", "concat")
+def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
+    refuse("numpy.concatenate", casting=None if casting in (None, "same_kind") else casting)
+    parts = _arrays("numpy.concatenate", arrays) if not isinstance(arrays, Layer) else list(arrays)  # type: ignore[call-overload]
+    return finish("concatenate", cast(of.concat(parts, axis=axis), dtype), out)
+
+
+@counterpart("stack")
+def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
+    refuse("numpy.stack", casting=None if casting in (None, "same_kind") else casting)
+    parts = _arrays("numpy.stack", arrays) if not isinstance(arrays, Layer) else list(arrays)  # type: ignore[call-overload]
+    return finish("stack", cast(of.stack(parts, axis=axis), dtype), out)
+
+
+@counterpart("hstack")
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
+    parts = [x if x.ndim else of.reshape(x, (1,)) for x in _arrays("numpy.hstack", tup)]
+    return concatenate(parts, 1 if parts and parts[0].ndim > 1 else 0, dtype=dtype, casting=casting)
+
+
+@counterpart("vstack")
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
+    parts = [x if len(x.shape) > 1 else of.reshape(x, (1, -1)) for x in _arrays("numpy.vstack", tup)]
+    return concatenate(parts, 0, dtype=dtype, casting=casting)
+
+
+@counterpart("dstack")
+def dstack(tup: Any) -> Any:
+    return of.concat([_deep(x) for x in _arrays("numpy.dstack", tup)], axis=2)
+
+
+def _deep(x: Any) -> Any:
+    """At least three axes, as NumPy's atleast_3d adds them."""
+    n = len(x.shape)
+    return x if n > 2 else of.reshape(x, (1, x.shape[0] if n else 1, 1) if n < 2 else (*x.shape, 1))
+
+
+@counterpart("atleast_3d")
+def atleast_3d(*arys: Any) -> Any:
+    parts = tuple(_deep(x) for x in _arrays("numpy.atleast_3d", arys))
+    return parts[0] if len(parts) == 1 else parts
+
+
+@counterpart("column_stack")
+def column_stack(tup: Any) -> Any:
+    return of.concat([x if len(x.shape) > 1 else of.reshape(x, (-1, 1)) for x in _arrays("numpy.column_stack", tup)], axis=1)
+
+
+@counterpart("append")
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    parts = _arrays("numpy.append", (arr, values))
+    return of.concat(parts, axis=axis) if axis is not None else of.concat([of.reshape(x, (-1,)) for x in parts])
+
+
+@counterpart("array_split")
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    n, axis = ary.shape[axis], axis % len(ary.shape)
+    if isinstance(indices_or_sections, (Sequence, np.ndarray)):
+        bounds = [0, *(int(i) for i in indices_or_sections), n]
+    else:
+        sections = index(indices_or_sections)
+        if sections <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        each, extra = divmod(n, sections)
+        bounds = [i * each + min(i, extra) for i in range(sections + 1)]
+    before = (slice(None),) * axis
+    return [ary[(*before, slice(start, end), ...)] for start, end in pairwise(bounds)]
+
+
+@counterpart("hsplit")
+def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return np.split(ary, indices_or_sections, axis=1 if len(ary.shape) > 1 else 0)
+
+
+@counterpart("vsplit")
+def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return np.split(ary, indices_or_sections, axis=0)
+
+
+@counterpart("dsplit")
+def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return np.split(ary, indices_or_sections, axis=2)
+
+
+@counterpart("unstack")
+def unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return of.unstack(x, axis=axis)
+
+
+# ----- arranging -----
+
+
+@counterpart("reshape")
+def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None) -> Any:
+    shape = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    if order == "F":
+        flat = of.reshape(_reversed(a), (-1,))
+        sizes = [math.prod(a.shape) // max(1, math.prod(n for n in shape if n != -1)) if n == -1 else n for n in shape]
+        return _reversed(of.reshape(flat, tuple(reversed(sizes)), copy=copy))
+    refuse("numpy.reshape", order=None if order in ("C", "A") else order)
+    return of.reshape(a, shape, copy=copy)
+
+
+def _reversed(a: Any) -> Any:
+    return of.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
+
+
+@counterpart("ravel")
+def ravel(a: Any, order: str = "C") -> Any:
+    return reshape(a, (-1,), order)
+
+
+@counterpart("matrix_transpose")
+def matrix_transpose(x: Any, /) -> Any:
+    return of.matrix_transpose(x)
+
+
+@counterpart("permute_dims", "transpose")
+def transpose(a: Any, axes: Any = None) -> Any:
+    return _reversed(a) if axes is None else of.permute_dims(a, tuple(int(i) % len(a.shape) for i in axes))
+
+
+@counterpart("moveaxis")
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    return of.moveaxis(a, _ints(source), _ints(destination))
+
+
+def _ints(axes: Any) -> Any:
+    return tuple(int(i) for i in axes) if np.ndim(axes) else int(axes)
+
+
+@counterpart("rollaxis")
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    n = len(a.shape)
+    axis, start = axis % n, start + n if start < 0 else start
+    return of.moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+@counterpart("squeeze")
+def squeeze(a: Any, axis: Any = None) -> Any:
+    return of.squeeze(a, axis=tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else _ints(axis))
+
+
+@counterpart("expand_dims")
+def expand_dims(a: Any, axis: Any) -> Any:
+    return of.expand_dims(a, axis=_ints(axis))
+
+
+@counterpart("broadcast_to")
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    return of.broadcast_to(array, (shape,) if np.ndim(shape) == 0 else tuple(shape))
+
+
+@counterpart("broadcast_arrays")
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    return tuple(of.broadcast_arrays(*_arrays("numpy.broadcast_arrays", args)))
+
+
+@counterpart("tile")
+def tile(A: Any, reps: Any) -> Any:
+    return of.tile(A, (reps,) if np.ndim(reps) == 0 else tuple(reps))
+
+
+@counterpart("repeat")
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    return of.repeat(a, repeats if isinstance(repeats, (int, Layer)) else listed(repeats, a._elem.host), axis=axis)
+
+
+@counterpart("roll")
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    return of.roll(a, _ints(shift), axis=None if axis is None else _ints(axis))
+
+
+@counterpart("flip")
+def flip(m: Any, axis: Any = None) -> Any:
+    return of.flip(m, axis=None if axis is None else _ints(axis))
+
+
+@counterpart("fliplr")
+def fliplr(m: Any) -> Any:
+    return of.flip(m, axis=1)
+
+
+@counterpart("flipud")
+def flipud(m: Any) -> Any:
+    return of.flip(m, axis=0)
+
+
+@counterpart("rot90")
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    i, j = (axis % len(m.shape) for axis in axes)
+    order = list(range(len(m.shape)))
+    order[i], order[j] = j, i
+    if k % 4 == 2:
+        return of.flip(m, axis=(i, j))
+    return of.flip(of.permute_dims(m, order), axis=i) if k % 4 == 1 else of.permute_dims(of.flip(m, axis=i), order) if k % 4 else m[...]
+
+
+@counterpart("tril")
+def tril(m: Any, k: int = 0) -> Any:
+    return of.tril(m, k=k)
+
+
+@counterpart("triu")
+def triu(m: Any, k: int = 0) -> Any:
+    return of.triu(m, k=k)
+
+
+# ----- selecting -----
+
+
+@counterpart("where")
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    host = host_of_all("numpy.where", condition, x, y)
+    condition = arrayed(condition, host)
+    if x is None and y is None:
+        return of.nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    truth = condition if str(condition.dtype).endswith("bool") else condition != 0
+    x, y = listed(x, host), listed(y, host)
+    return of.where(truth, x if isinstance(x, Layer) or isinstance(y, Layer) else arrayed(x, host), y)
+
+
+@counterpart("select")
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    host = host_of_all("numpy.select", condlist, choicelist, default)
+    result: Any = arrayed(default, host)
+    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+        result = of.where(arrayed(condition, host), arrayed(choice, host), result)
+    return result
+
+
+@counterpart("clip")
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:
+    none = np._NoValue
+    refuse("numpy.clip", **kwargs)
+    low, high = (second if first is None or first is none else first for first, second in ((a_min, min), (a_max, max)))
+    host = host_of_all("numpy.clip", a, low, high, out)
+    low, high = (None if x is none else listed(x, host) for x in (low, high))
+    return finish("clip", of.clip(arrayed(a, host), low, high), out)
+
+
+@counterpart("take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    refuse("numpy.take", mode=None if mode == "raise" else mode)
+    host = host_of_all("numpy.take", a, indices)
+    indices = arrayed(indices, host)
+    if axis is None:
+        a, axis = of.reshape(arrayed(a, host), (-1,)), 0
+    axis = int(axis) % len(a.shape)
+    flat = of.take(a, of.reshape(indices, (-1,)), axis=axis)
+    return finish("take", of.reshape(flat, (*a.shape[:axis], *indices.shape, *a.shape[axis + 1:])), out)
+
+
+@counterpart("take_along_axis")
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    if axis is None:
+        arr, axis = of.reshape(arr, (-1,)), 0
+    return of.take_along_axis(arr, indices, axis=axis)
+
+
+@counterpart("compress")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    host = host_of_all("numpy.compress", condition, a)
+    if axis is None:
+        a, axis = of.reshape(a, (-1,)), 0
+    (places,) = of.nonzero(arrayed(condition, host))
+    return finish("compress", of.take(a, places, axis=axis), out)
+
+
+@counterpart("extract")
+def extract(condition: Any, arr: Any) -> Any:
+    return compress(of.reshape(arrayed(condition, arr._elem.host), (-1,)), arr)
+
+
+@counterpart("nonzero")
+def nonzero(a: Any) -> Any:
+    return of.nonzero(a)
+
+
+@counterpart("flatnonzero")
+def flatnonzero(a: Any) -> Any:
+    return of.nonzero(of.reshape(a, (-1,)))[0]
+
+
+@counterpart("argwhere")
+def argwhere(a: Any) -> Any:
+    return of.stack(of.nonzero(a), axis=1)
+
+
+@counterpart("searchsorted")
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    host = host_of_all("numpy.searchsorted", a, v)
+    return of.searchsorted(arrayed(a, host), arrayed(v, host), side=side, sorter=sorter)
+
+
+@counterpart("digitize")
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    host = host_of_all("numpy.digitize", x, bins)
+    bins = arrayed(bins, host)
+    if len(bins.shape) == 1 and bins.shape[0] > 1 and bool(of.all(bins[1:] <= bins[:-1])) and not bool(of.all(bins[1:] == bins[:-1])):
+        return bins.shape[0] - of.searchsorted(of.flip(bins), arrayed(x, host), side="right" if right else "left")
+    return of.searchsorted(bins, arrayed(x, host), side="left" if right else "right")
+
+
+@counterpart("isin")
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+    host = host_of_all("numpy.isin", element, test_elements)
+    return of.isin(arrayed(element, host), arrayed(test_elements, host), invert=invert)
+
+
+# ----- sorting and sets -----
+
+
+def _sorting(name: str) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+        refuse(f"numpy.{name}", order=order)
+        a, axis = (of.reshape(a, (-1,)), 0) if axis is None else (a, axis)
+        return getattr(of, name)(a, axis=axis)
+
+    return function
+
+
+sort = counterpart("sort")(_sorting("sort"))
+argsort = counterpart("argsort")(_sorting("argsort"))
+
+
+def _partitioning(whole: Callable[..., Any]) -> Callable[..., Any]:
+    """A sorted array is partitioned at every place."""
+
+    def function(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+        return whole(a, axis, order=order)
+
+    return function
+
+
+counterpart("partition")(_partitioning(sort))
+counterpart("argpartition")(_partitioning(argsort))
+
+
+@counterpart("sort_complex")
+def sort_complex(a: Any) -> Any:
+    return sort(of.astype(a, a._elem.host.bound.complex128))
+
+
+@counterpart("unique")
+def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
+           equal_nan: bool = True, sorted: bool = True) -> Any:
+    refuse("numpy.unique", axis=axis)
+    values, indices, inverse, counts = of.unique_all(ar)
+    parts = [values, *(part for part, wanted in ((indices, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted)]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _set(name: str) -> Callable[..., Any]:
+    return lambda x: getattr(of, name)(x)
+
+
+for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
+    counterpart(_name)(_set(_name))

@@ -1,0 +1,159 @@
+"""NumPy's functions that make arrays, take the parts of complex numbers, and compare values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..engine.element import Host
+from ..engine.level import Layer
+from .reductions import cast, finish, native
+from .table import counterpart
+from .values import arrayed, host_of_all, of, refuse
+
+# ----- making -----
+
+
+def _like(name: str) -> Callable[..., Any]:
+    def function(a: Any, *fill: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, device: Any = None) -> Any:
+        if len(fill) > (name == "full_like"):
+            dtype, fill = fill[-1], fill[:-1]
+        xp, given = a._elem.host.bound, {} if dtype is None else {"dtype": native(a, dtype)}
+        given |= {} if device is None else {"device": device}
+        if shape is None:
+            return getattr(xp, name)(a if fill else a.detach(), *fill, **given)
+        made = getattr(xp, name.removesuffix("_like"))
+        return made((shape,) if np.ndim(shape) == 0 else tuple(shape), *fill, **({"dtype": a.dtype} | given))
+
+    return function
+
+
+for _name in ("empty_like", "full_like", "ones_like", "zeros_like"):
+    counterpart(_name)(_like(_name))
+
+
+@counterpart("copy")
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return a.clone()
+
+
+@counterpart("meshgrid")
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    refuse("numpy.meshgrid", sparse=sparse or None)
+    return tuple(of.meshgrid(*(_tensor(x, host_of_all("numpy.meshgrid", xi)) for x in xi), indexing=indexing))
+
+
+@counterpart("linspace")
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+             device: Any = None) -> Any:
+    refuse("numpy.linspace", retstep=retstep or None)
+    host = host_of_all("numpy.linspace", start, stop)
+    xp = host.bound
+    start, stop = (x if x._elem.floating else of.astype(x, xp.asarray(0.0).dtype) for x in (_tensor(start, host), _tensor(stop, host)))
+    if not start.shape and not stop.shape:
+        return cast(of.linspace(start, stop, num, endpoint=endpoint), dtype)
+    steps = xp.arange(num, dtype=(start + stop).detach().dtype) / max(num - 1 if endpoint else num, 1)
+    wide = of.reshape(steps, (num, *(1,) * len((start + stop).shape)))
+    points = start + wide * (stop - start)
+    return cast(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
+
+
+def _tensor(x: Any, host: Any) -> Any:
+    return x if isinstance(x, Layer) else host.bound.asarray(x)
+
+
+@counterpart("copyto")
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if isinstance(dst, Layer):
+        host = host_of_all("numpy.copyto", dst, src)
+        dst[...] = src if where is True else of.where(arrayed(where, host), arrayed(src, host), dst)  # type: ignore[index]
+        return
+    host = host_of_all("numpy.copyto", src, where)
+    finish("copyto", src if where is True else of.where(arrayed(where, host), arrayed(src, host), arrayed(dst, host)), dst)
+
+
+# ----- numpy.zeros(3, like=t): NumPy hands the function on to the protocol of `t`, without `like` -----
+
+
+def _beside(name: str) -> Callable[..., Any]:
+    def function(host: Host, *args: Any, dtype: Any = None, order: Any = "K", device: Any = None, **options: Any) -> Any:
+        xp = host.bound
+        if name in ("zeros", "ones", "empty") and len(args) > 1:
+            args, dtype = args[:1], args[1]
+        given = {} if dtype is None else {"dtype": native(xp.zeros(()), dtype)}
+        given |= {} if device is None else {"device": device}
+        if name == "array":
+            return xp.asarray(*args, copy=options.pop("copy", True), **given)
+        if name == "identity":
+            return xp.eye(*args, **given)
+        return getattr(xp, name.replace("asanyarray", "asarray"))(*args, **given, **options)
+
+    return function
+
+
+BESIDE: dict[str, Callable[..., Any]] = {
+    name: _beside(name) for name in ("arange", "array", "asanyarray", "asarray", "empty", "eye", "full", "identity", "ones", "zeros")
+}
+"""By NumPy's name: functions of a library and the arguments."""
+
+
+# ----- parts of complex numbers -----
+
+
+@counterpart("real")
+def real(val: Any) -> Any:
+    return val.real
+
+
+@counterpart("imag")
+def imag(val: Any) -> Any:
+    return val.imag
+
+
+@counterpart("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    radians = of.atan2(z.imag, z.real) if z._elem.complex else of.atan2(z * 0, z)
+    return of.rad2deg(radians) if deg else radians
+
+
+@counterpart("real_if_close")
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    limit = tol * np.finfo(np.dtype(str(a.dtype).rpartition(".")[2])).eps if tol > 1 else tol
+    return a.real if a._elem.complex and bool(of.all(of.abs(a.imag.detach()) < limit)) else a
+
+
+# ----- comparisons that look at values -----
+
+
+@counterpart("isclose")
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    host = host_of_all("numpy.isclose", a, b)
+    a, b = (_tensor(x, host) for x in (a, b))
+    near = (a == b) | ((of.isfinite(b) if b._elem.floating else True) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
+    return near | (of.isnan(a) & of.isnan(b)) if equal_nan else near
+
+
+@counterpart("allclose")
+def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    return bool(of.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@counterpart("array_equal")
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    host = host_of_all("numpy.array_equal", a1, a2)
+    a1, a2 = (_tensor(x, host) for x in (a1, a2))
+    if tuple(a1.shape) != tuple(a2.shape):
+        return False
+    same = a1 == a2
+    return bool(of.all(same | (of.isnan(a1) & of.isnan(a2)) if equal_nan else same))
+
+
+@counterpart("array_equiv")
+def array_equiv(a1: Any, a2: Any) -> bool:
+    host = host_of_all("numpy.array_equiv", a1, a2)
+    try:
+        return bool(of.all(_tensor(a1, host) == _tensor(a2, host)))
+    except ValueError:
+        return False

@@ -1,0 +1,94 @@
+"""NumPy's functions on array objects: a table of counterparts, keyed by the functions themselves, and what happens to those that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..engine.element import Host
+from ..engine.level import Layer
+from ..registry import OPS, Op
+from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
+from .table import COUNTERPARTS
+from .values import converted, host_of_all, listed, of, written
+
+SAME = ("atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "diag", "diagonal", "diff", "dot", "einsum", "gradient",
+        "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin",
+        "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
+        "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "percentile", "ptp", "quantile", "ravel",
+        "sinc", "split", "swapaxes", "trace", "transpose", "vstack")
+"""The operations beyond the standard that have NumPy's name, and so NumPy's signature."""
+
+INSTEAD = {
+    "apply_along_axis": "multigrad.func.vmap", "apply_over_axes": "multigrad.func.vmap", "array2string": "repr()", "array_repr": "repr()",
+    "array_str": "repr()",
+    "block": "multigrad.concat", "choose": "multigrad.where", "delete": "indexing and multigrad.concat", "insert": "multigrad.concat",
+    "piecewise": "multigrad.where", "put": "t[key] = value", "place": "t[mask] = value", "putmask": "t[mask] = multigrad.where(...)",
+    "put_along_axis": "t[key] = value", "fill_diagonal": "t[key] = value", "resize": "multigrad.tile", "vectorize": "multigrad.func.vmap",
+    "lstsq": "multigrad.linalg.pinv(a) @ b", "polyfit": "multigrad.linalg.solve of the normal equations", "tensorinv": "multigrad.linalg.inv",
+    "tensorsolve": "multigrad.linalg.solve", "linalg.lstsq": "multigrad.linalg.pinv(a) @ b",
+}
+"""What to use in the place of functions that have no counterpart."""
+
+WRITING = ("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "shuffle")
+"""The functions that write into their first argument."""
+
+
+def run(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad."""
+    counterpart = TABLE.get(function)
+    if counterpart is not None:
+        return counterpart(*args, **kwargs)
+    maker = creating.BESIDE.get(function.__name__)
+    if maker is not None and getattr(np, function.__name__, None) is function:
+        return maker(self._elem.host, *args, **kwargs)
+    return _without(function, args, kwargs)
+
+
+def _without(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function that has no counterpart: of the values of constants."""
+    name = f"{function.__module__}.{function.__name__}"
+    short = name.removeprefix("numpy.")
+    target = kwargs.get("out", args[0] if short in WRITING and args else None)
+    if isinstance(target, Layer):  # a write that no version counter would see
+        raise TypeError(f"{name} cannot write into a Tensor. Use {INSTEAD.get(short, 't[...] = the result')} instead.")
+    instead = f"{INSTEAD[short]}, or tensor.detach()" if short in INSTEAD else "tensor.detach()"
+    refusal = f"Can't call {name}() on Tensor that requires grad: multigrad has no counterpart of it. Use {instead} instead."
+    given = converted((args, kwargs), refusal)
+    return function(*given[0], **given[1])
+
+
+def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Run the operation of NumPy's name and signature."""
+    op = OPS[name]
+    out = kwargs.pop("out", None)
+    host = host_of_all(f"numpy.{name}", args, kwargs, out)
+    given = [_argument(op, i, x, host) for i, x in enumerate(args)]
+    named = {key: listed(x, host) if op.roles.get(key) == "array" else x for key, x in kwargs.items()}
+    result = getattr(of, name)(*given, **named)
+    return result if out is None else written(f"numpy.{name}", out, result)
+
+
+def _argument(op: Op, i: int, x: Any, host: Host) -> Any:
+    roles = list(op.roles.values())
+    return listed(x, host) if i < len(roles) and roles[i] == "array" else x
+
+
+def _table() -> dict[Any, Callable[..., Any]]:
+    named: dict[str, Callable[..., Any]] = {name: partial(_by_operation, name) for name in SAME}
+    named |= COUNTERPARTS
+    table: dict[Any, Callable[..., Any]] = {}
+    for name, counterpart in named.items():
+        function: Any = np
+        for part in name.split("."):
+            function = getattr(function, part, None)
+        if function is not None:  # of this release of NumPy
+            table[function] = counterpart
+    return table
+
+
+TABLE = _table()
+"""The counterpart of each function of NumPy."""

@@ -1,0 +1,199 @@
+"""NumPy's reductions and scans, with NumPy's keywords, by those of the standard. `numpy.add.reduce` and its kin come here as well."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .table import counterpart
+from .values import arrayed, of, refuse, written
+
+NOTHING: Any = np._NoValue
+
+
+def finish(name: str, result: Any, out: Any) -> Any:
+    """The result, or `out` with the result written into it."""
+    return result if out is None else written(f"numpy.{name}", out, result)
+
+
+def _options(keepdims: Any) -> dict[str, Any]:
+    return {} if keepdims is NOTHING or not keepdims else {"keepdims": True}
+
+
+def _masked(a: Any, where: Any, fill: Any) -> Any:
+    """The array with `fill` where `where` is False."""
+    return a if where is True or where is NOTHING else of.where(arrayed(where, a._elem.host), a, fill)
+
+
+def floats(a: Any) -> Any:
+    """Integers and booleans as NumPy's means see them: in the default floating-point dtype."""
+    host = a._elem.host
+    return a if a._elem.floating else of.astype(a, host.bound.asarray(0.0).dtype)
+
+
+def cast(a: Any, dtype: Any) -> Any:
+    """The array in a dtype that is given as NumPy takes it."""
+    return a if dtype is None else of.astype(a, native(a, dtype))
+
+
+def native(a: Any, dtype: Any) -> Any:
+    """A dtype as NumPy takes it, among those of the library of `a`."""
+    try:
+        return getattr(a._elem.host.bound, np.dtype(dtype).name)
+    except (TypeError, AttributeError):  # of the library itself, or float16 where there is none
+        return dtype
+
+
+def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
+    a = _masked(a, where, 0)
+    total = of.sum(a, axis=axis, dtype=None if dtype is None else native(a, dtype), **_options(keepdims))
+    return finish("sum", total if initial is NOTHING or initial is None else total + initial, out)
+
+
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
+    a = _masked(a, where, 1)
+    total = of.prod(a, axis=axis, dtype=None if dtype is None else native(a, dtype), **_options(keepdims))
+    return finish("prod", total if initial is NOTHING or initial is None else total * initial, out)
+
+
+def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
+        a = cast(a, dtype)
+        given = initial is not NOTHING and initial is not None
+        if where is not True and where is not NOTHING:
+            if not given:
+                raise ValueError(f"numpy.{name}: where= needs initial=, as in NumPy.")
+            a = _masked(a, where, worst if a._elem.floating else initial)
+        if given and 0 in a.shape:  # there is nothing to compare `initial` with
+            axes = range(a.ndim) if axis is None else [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
+            shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+            a = a._elem.host.bound.full(shape, initial, dtype=a.dtype)
+        result = getattr(of, name)(a, axis=axis, **_options(keepdims))
+        return finish(name, getattr(of, pair)(result, initial) if given else result, out)
+
+    reduce.__name__ = name
+    return reduce
+
+
+max = _extremum("max", "maximum", -math.inf)
+min = _extremum("min", "minimum", math.inf)
+
+
+def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
+    refuse("numpy.nanmax", initial=initial, where=None if where is True else where)
+    return finish("nanmax", of.nanmax(cast(a, dtype), axis=axis, **_options(keepdims)), out)
+
+
+def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
+    refuse("numpy.nanmin", initial=initial, where=None if where is True else where)
+    return finish("nanmin", of.nanmin(cast(a, dtype), axis=axis, **_options(keepdims)), out)
+
+
+def _test(name: str, neutral: bool) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, where: Any = True, dtype: Any = None, initial: Any = NOTHING) -> Any:
+        a = _masked(a if a._elem.bool else a != 0, where, neutral)
+        result = getattr(of, name)(a, axis=axis, **_options(keepdims))
+        if initial is not NOTHING and initial is not None:
+            result = result & bool(initial) if neutral else result | bool(initial)
+        return finish(name, result, out)
+
+    reduce.__name__ = name
+    return reduce
+
+
+all = _test("all", True)
+any = _test("any", False)
+
+
+def _counted(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
+    """How many elements `where` selects, for each result."""
+    mask = of.broadcast_to(arrayed(where, a._elem.host), tuple(a.shape))
+    return of.sum(of.astype(mask, a.dtype), axis=axis, keepdims=keepdims)
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, where: Any = True) -> Any:
+    a = cast(floats(a), dtype)
+    if where is True or where is NOTHING:
+        return finish("mean", of.mean(a, axis=axis, **_options(keepdims)), out)
+    options = _options(keepdims)
+    total = of.sum(_masked(a, where, 0), axis=axis, **options)
+    return finish("mean", total / _counted(a, axis, where, bool(options)), out)
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
+               mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
+        if correction is not NOTHING:
+            if ddof != 0:
+                raise ValueError(f"numpy.{name}: ddof and correction cannot both be given.")
+            ddof = correction
+        a, options = cast(floats(a), dtype), _options(keepdims)
+        if (where is True or where is NOTHING) and mean is NOTHING:
+            return finish(name, getattr(of, name)(a, axis=axis, correction=ddof, **options), out)
+        whole = where is True or where is NOTHING
+        mask = True if whole else arrayed(where, a._elem.host)
+        count = of.sum(of.ones_like(a.detach()), axis=axis, keepdims=True) if whole else _counted(a, axis, where, True)
+        middle = of.sum(_masked(a, mask, 0), axis=axis, keepdims=True) / count if mean is NOTHING else arrayed(mean, a._elem.host)
+        off = _masked(a - middle, mask, 0)
+        square = of.square(of.abs(off)) if a._elem.complex else off * off
+        total = of.sum(square, axis=axis, **options) / (of.reshape(count, of.sum(square, axis=axis, **options).shape) - ddof)
+        return finish(name, total if name == "var" else of.sqrt(total), out)
+
+    reduce.__name__ = name
+    return reduce
+
+
+var = _spread("var")
+std = _spread("std")
+
+
+def _index(name: str) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        return finish(name, getattr(of, name)(a, axis=axis, **_options(keepdims)), out)
+
+    reduce.__name__ = name
+    return reduce
+
+
+argmax = _index("argmax")
+argmin = _index("argmin")
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return of.count_nonzero(a, axis=axis, **_options(keepdims))
+
+
+def _scan(name: str, standard: str) -> Callable[..., Any]:
+    def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if axis is None:
+            a, axis = of.reshape(a, (-1,)), 0
+        return finish(name, getattr(of, standard)(a, axis=axis, dtype=None if dtype is None else native(a, dtype)), out)
+
+    scan.__name__ = name
+    return scan
+
+
+cumsum = _scan("cumsum", "cumulative_sum")
+cumprod = _scan("cumprod", "cumulative_prod")
+
+
+def _standard_scan(name: str) -> Callable[..., Any]:
+    def scan(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        dtype = None if dtype is None else native(x, dtype)
+        return finish(name, getattr(of, name)(x, axis=axis, dtype=dtype, include_initial=include_initial), out)
+
+    scan.__name__ = name
+    return scan
+
+
+cumulative_sum = _standard_scan("cumulative_sum")
+cumulative_prod = _standard_scan("cumulative_prod")
+
+
+for _function in (all, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):
+    counterpart(_function.__name__)(_function)
+counterpart("amax")(max)
+counterpart("amin")(min)

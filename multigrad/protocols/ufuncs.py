@@ -1,0 +1,216 @@
+"""NumPy's ufuncs on array objects: the operation that is the counterpart of each, its methods and keywords.
+
+A ufunc's own name says nothing, for another library may have one of the same name: the tables are keyed by the ufuncs themselves. Those of SciPy are
+told by `scipy.special`, once it is imported, and run `special.<name>` where a plugin declares that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backends.raw import arrives
+from ..engine.element import Host, by_type
+from ..engine.fast import make_function
+from ..engine.level import Layer
+from ..registry import OPS
+from . import keep, reductions
+from .values import arrayed, converted, host_of_all, listed, of, written
+
+NAMES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "conjugate": "conj", "degrees": "rad2deg", "fabs": "abs", "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift", "power": "pow", "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
+    **{name: name for name in (
+        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh", "deg2rad", "divide", "equal", "exp", "exp2",
+        "expm1", "floor", "floor_divide", "fmax", "fmin", "fmod", "greater", "greater_equal", "heaviside", "hypot", "isfinite", "isinf", "isnan",
+        "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "matmul", "maximum", "minimum", "multiply", "negative",
+        "nextafter", "not_equal", "positive", "rad2deg", "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square",
+        "subtract", "tan", "tanh", "trunc", "vecdot")},
+}
+"""The operation that each of NumPy's ufuncs is."""
+
+LOGICAL = ("logical_and", "logical_not", "logical_or", "logical_xor")
+
+REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any", "fmax": "nanmax",
+              "fmin": "nanmin"}
+"""The function of NumPy that `ufunc.reduce` is."""
+
+SCANS = {"add": "cumsum", "multiply": "cumprod"}
+"""The function of NumPy that `ufunc.accumulate` is."""
+
+SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**", "matmul": "@",
+           "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>"}
+
+SPECIAL = {"cbrt": "cbrt", "exp2": "exp2", "expit": "sigmoid"}
+"""Ufuncs of SciPy that are operations of multigrad itself."""
+
+
+def _logical(name: str) -> Callable[..., Any]:
+    """Of what is no boolean, whether it is not 0."""
+
+    def function(*xs: Any) -> Any:
+        return getattr(of, name)(*(x if _dtype(x) == "bool" else x != 0 for x in xs))
+
+    return function
+
+
+def _dtype(x: Any) -> str:
+    return str(getattr(x, "dtype", type(x).__name__)).rpartition(".")[2]
+
+
+def _matvec(x: Any, y: Any) -> Any:
+    return of.matmul(x, y[..., None])[..., 0]
+
+
+def _vecmat(x: Any, y: Any) -> Any:
+    return of.matmul(of.conj(x)[..., None, :], y)[..., 0, :]
+
+
+def _modf(x: Any) -> Any:
+    whole = of.trunc(x)
+    return of.where(of.isinf(x), 0.0 * of.sign(of.where(of.isinf(x), 1.0, x)), x - whole), whole
+
+
+def _float_power(x: Any, y: Any) -> Any:
+    """The power, in double precision at least."""
+    wide = ("float64", "complex128")
+    return of.pow(*(of.astype(x, "float64") if isinstance(x, Layer) and _dtype(x) not in wide else x for x in (x, y)))
+
+
+COMPOSED: dict[str, Callable[..., Any]] = {
+    **{name: _logical(name) for name in LOGICAL}, "divmod": lambda x, y: (x // y, x % y), "float_power": _float_power, "matvec": _matvec,
+    "modf": _modf, "vecmat": _vecmat,
+}
+"""The ufuncs that are more than one operation."""
+
+BY_UFUNC = {getattr(np, name): name for name in (*NAMES, *COMPOSED)}
+
+
+def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a method of a ufunc, with any keywords. NotImplemented where an operand of another kind is to be asked."""
+    if any(_answers(x) for x in (*inputs, *(kwargs.get("out") or ()))):
+        return NotImplemented
+    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    out = kwargs.pop("out", None)
+    function = _counterpart(ufunc)
+    if function is None:
+        return _without(name, ufunc, method, inputs, kwargs, out)
+    host = host_of_all(name, inputs, out)
+    if method == "__call__":
+        return _call(name, ufunc, function, host, inputs, kwargs, out)
+    short = BY_UFUNC.get(ufunc, "")
+    if method == "outer":
+        return _outer(name, ufunc, function, host, inputs, kwargs, out)
+    if method == "at":
+        return _at(name, short, function, *inputs)
+    table = {"reduce": REDUCTIONS, "accumulate": SCANS}.get(method, {})
+    if short not in table:
+        raise TypeError(f"{name} is not supported for Tensors; {method} is there for {', '.join(table) or 'no ufunc'}.")
+    options: dict[str, Any] = {"axis": 0, **kwargs}
+    return getattr(reductions, table[short])(*inputs, **options, **({} if out is None else {"out": out[0]}))
+
+
+def _answers(x: Any) -> bool:
+    """Whether an operand is of another library that has the protocol itself (a DataArray, a Quantity), and is to be asked."""
+    return not isinstance(x, Layer) and type(x) not in by_type and not isinstance(x, (np.ndarray, np.generic)) and hasattr(type(x), "__array_ufunc__")
+
+
+def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
+    """What carries out `ufunc(*inputs)`; None where nothing of multigrad does."""
+    name = BY_UFUNC.get(ufunc)
+    if name in COMPOSED:
+        return COMPOSED[name]
+    op = OPS.get(_special(ufunc) if name is None else NAMES[name])
+    function = None if op is None else make_function(op, operator=True)
+    if op is not None and function is not None:
+        keep(ufunc, op, function)
+    return function
+
+
+def _special(ufunc: Any) -> str:
+    """The operation that a ufunc of SciPy is, where that is declared."""
+    special, name = sys.modules.get("scipy.special"), ufunc.__name__
+    ufuncs = sys.modules.get("scipy.special._ufuncs")
+    if ufunc not in (getattr(special, name, None), getattr(ufuncs, name, None)):
+        return ""
+    full = f"special.{name}"
+    if full not in OPS:
+        arrives(full)
+    return full if full in OPS else SPECIAL.get(name, "")
+
+
+def _call(name: str, ufunc: Any, function: Callable[..., Any], host: Host, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
+    _check_neutral(name, kwargs)
+    inputs = tuple(listed(x, host) for x in inputs)
+    if dtype is not None:
+        inputs = tuple(of.astype(arrayed(x, host), _named(name, host, dtype)) for x in inputs)
+    if where is True:
+        result = function(*inputs)
+    elif out is None or out[0] is None:
+        raise TypeError(f"{name}: where= leaves elements without a value; give out=, an array that has values there.")
+    else:
+        mask = arrayed(where, host)
+        safe = 2.0 if ufunc is np.arccosh else 1 if all("int" in _dtype(x) for x in inputs) else 0.5
+        # What is not selected is not computed: its value, and an infinite derivative there, must not come back as 0 * inf.
+        inputs = tuple(of.where(mask, arrayed(x, host), arrayed(x, host) * 0 + safe) if _dtype(x) != "bool" else x for x in inputs)
+        result = of.where(mask, function(*inputs), arrayed(out[0], host))
+    if result is NotImplemented:
+        return result
+    if out is None:
+        return result
+    symbol = SYMBOLS.get(BY_UFUNC.get(ufunc, ""))
+    if len(out) == 1:
+        return written(name, out, result, "" if symbol is None else f"Write a = a {symbol} t instead of a {symbol}= t, leave out out=")
+    return tuple(part if place is None else written(name, place, part) for place, part in zip(out, result, strict=True))
+
+
+def _named(name: str, host: Host, dtype: Any) -> Any:
+    """A dtype as NumPy takes it, among those of the library."""
+    try:
+        return host.bound.asarray(np.empty(0, dtype)).dtype
+    except TypeError:
+        return dtype
+
+
+def _check_neutral(name: str, kwargs: dict[str, Any]) -> None:
+    """Raise TypeError for a keyword that would change the result."""
+    neutral = {"casting": ("same_kind", "unsafe"), "order": ("K",), "subok": (True,)}
+    for keyword, value in kwargs.items():
+        if value not in neutral.get(keyword, (None,)):
+            raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")
+
+
+def _outer(name: str, ufunc: Any, function: Callable[..., Any], host: Host, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    x, y = (arrayed(x, host) for x in inputs)
+    x = of.reshape(x, (*x.shape, *(1,) * len(y.shape)))
+    return _call(name, ufunc, function, host, (x, y), kwargs, out)
+
+
+def _at(name: str, short: str, function: Callable[..., Any], x: Any, indices: Any, *others: Any) -> None:
+    """`x[indices] op= other`, once for each time that an index occurs."""
+    if not isinstance(x, Layer):
+        if short not in ("add", "subtract"):
+            raise TypeError(f"{name} writes into a NumPy array, which cannot keep the history of a Tensor.")
+        refusal = f"{name}: a NumPy array cannot keep the history of a Tensor that requires grad. Call it on a Tensor."
+        getattr(np, short).at(x, converted(indices, refusal), *converted(others, refusal))
+        return
+    if short not in ("add", "subtract"):
+        raise TypeError(f"{name} is not supported for Tensors; at is there for add, subtract.")
+    (value,) = others
+    array: Any = x
+    change = of.broadcast_to(arrayed(value, array._elem.host), array[indices].shape)
+    array[...] = function(array, of.unindex(of.astype(change, array.dtype), indices, tuple(array.shape)))
+
+
+def _without(name: str, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    """A ufunc that is no operation: of the values of constants, as NumPy arrays."""
+    refusal = f"Can't call {name}() on Tensor that requires grad: multigrad has no derivative of it. Use tensor.detach() instead."
+    if out is not None and any(isinstance(x, Layer) for x in out):
+        raise TypeError(f"{name}: out= cannot be a Tensor, because multigrad does not know this function; write out[...] = the result.")
+    given = converted((inputs, kwargs), refusal)
+    return getattr(ufunc, method)(*given[0], **given[1], **({} if out is None else {"out": out}))

@@ -1,0 +1,101 @@
+"""What the protocols do with arguments: find array objects among them, make arrays of what is none, and take the values of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..engine.element import Host, by_type, mixed
+from ..engine.fast import function_of
+from ..engine.level import Layer
+from ..errors import GradientError
+from ..registry import OPS
+
+
+class Functions:
+    """The functions of operations as attributes, whatever the namespace of a backend shows: `of.sum`, `of.linalg.solve`."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        op = OPS.get(self._prefix + name)
+        return Functions(f"{self._prefix}{name}.") if op is None else function_of(op)
+
+
+of: Any = Functions()
+
+
+def layers(value: Any) -> Iterator[Layer]:
+    """The array objects of multigrad in nested arguments."""
+    if isinstance(value, Layer):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from layers(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from layers(part)
+
+
+def host_of_all(name: str, *values: Any) -> Host:
+    """The library of the array objects among nested arguments. Raises MixedBackendsError where a raw NumPy array is of another one."""
+    host: Host | None = None
+    for x in layers(values):
+        if host is not None and x._elem.host is not host:
+            raise mixed(name, host, x._elem.host)
+        host = x._elem.host
+    assert host is not None  # the protocol was called
+    return host
+
+
+def arrayed(x: Any, host: Host) -> Any:
+    """A list or a number as an array of the library; what is an array already as it is."""
+    if isinstance(x, Layer) or (type(x) in by_type and not isinstance(x, host.scalars)):
+        return x
+    return host.bound.asarray(x)
+
+
+def listed(x: Any, host: Host) -> Any:
+    """A list or a tuple as an array of the library; anything else, numbers among it, as it is."""
+    return host.bound.asarray(x) if isinstance(x, (list, tuple)) else x
+
+
+def converted(value: Any, refusal: str) -> Any:
+    """Nested arguments with NumPy arrays in the place of array objects. Raises GradientError with the words of `refusal` where one requires grad."""
+    if isinstance(value, Layer):
+        value._check()
+        if value._history is not None:  # type: ignore[attr-defined]
+            raise GradientError(refusal)
+        return np.asarray(value)  # which refuses what belongs to a transformation
+    if type(value) in (tuple, list):
+        return type(value)(converted(part, refusal) for part in value)
+    if type(value) is dict:
+        return {key: converted(part, refusal) for key, part in value.items()}
+    return value
+
+
+def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
+    """`out`, with `result` written into it: a Tensor in place, as `out[...] = result`; a NumPy array with the values of a constant."""
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    if isinstance(out, Layer):
+        out[...] = result  # type: ignore[index]
+        return out
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{name}: out must be a Tensor or a NumPy array, not {type(out).__name__}.")
+    values = converted(result, f"{name}: the result requires grad, and a NumPy array cannot keep its history. {advice or 'Leave out out='}, "
+                               "or detach() what requires grad.")
+    np.copyto(out, values, casting="same_kind")
+    return out
+
+
+def refuse(name: str, **given: Any) -> None:
+    """Raise TypeError for the first of these keywords that was given: that has another value than None, or NumPy's own "no value"."""
+    for keyword, value in given.items():
+        if value is not None and value is not np._NoValue:
+            raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")
