@@ -13,8 +13,6 @@ or, before anything imports autograd,
 Names and meanings are those of HIPS autograd, complex gradients included, which are the conjugates of multigrad's.
 """
 
-MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
-
 from . import builtins
 from .builtins import dict, isinstance, list, tuple, type
 from .differential_operators import (

@@ -6,7 +6,6 @@ Containers need no boxes of their own: those of Python hold boxes. So these are 
 from __future__ import annotations
 
 import builtins
-from builtins import dict, list, tuple
 from typing import Any
 
 from multigrad.extend import innermost
@@ -15,6 +14,9 @@ from .boxes import is_box, left
 from .spaces import ContainerVSpace, DictVSpace, ListVSpace, TupleVSpace
 
 __all__ = ["ContainerVSpace", "DictVSpace", "ListVSpace", "TupleVSpace", "dict", "isinstance", "list", "tuple", "type"]
+
+
+tuple, list, dict = builtins.tuple, builtins.list, builtins.dict
 
 
 def isinstance(x: Any, classinfo: Any) -> bool:

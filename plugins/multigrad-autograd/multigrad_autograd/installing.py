@@ -42,7 +42,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
-            raise ModuleNotFoundError(f"No module named {spec.name!r}: multigrad_autograd, which stands in its place, has none", name=spec.name) from None
+            text = f"No module named {spec.name!r}: multigrad_autograd, which stands in autograd's place, has none"
+            raise ModuleNotFoundError(text, name=spec.name) from None
         spec.loader_state = module.__spec__
         return module
 

@@ -157,8 +157,8 @@ class Primitive(Function):
         if rule is None:
             raise NotImplementedError(f"JVP of {get_name(call.function)} wrt argnums {call.argnums} not defined")
         ans, args = call.known(ctx.saved_tensors)
-        moves = iter(ctx.needs_input_grad[1:])
-        moving = [i for i in call.argnums if any([next(moves) for _ in leaves(call.args[i])])]
+        flags = call.filled(ctx.needs_input_grad[1:])
+        moving = [i for i in call.argnums if any(leaves(flags[i]))]
         tangents = call.filled([_scalar(plain(g)) for g in gs])
         moved = rule(tuple(moving), [tangents[i] for i in moving], ans, args, call.kwargs)
         moved = moved.dense() if isinstance(moved, SparseObject) else moved
@@ -202,7 +202,7 @@ def defvjp(fun: Any, *vjpmakers: Callback | None, argnums: Iterable[int] | None 
         if argnum not in by_position:
             raise NotImplementedError(f"VJP of {get_name(fun)} wrt argnum {argnum} not defined")
         maker = by_position[argnum]
-        return (lambda g: vspace(args[argnum]).zeros()) if maker is None else maker(ans, *args, **kwargs)  # type: ignore[no-any-return]
+        return (lambda g: vspace(args[argnum]).zeros()) if maker is None else maker(ans, *args, **kwargs)
 
     defvjp_argnum(fun, of_one)
 

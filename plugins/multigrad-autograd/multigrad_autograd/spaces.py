@@ -194,7 +194,7 @@ class ContainerVSpace(VSpace):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        return sum(space.size for space in self._listed(self.shape))
+        return sum([int(space.size) for space in self._listed(self.shape)])
 
     def zeros(self) -> Any:
         return self._each(lambda space: space.zeros())
@@ -256,10 +256,10 @@ class SparseObject:
 
 
 VSpace.register(np.ndarray, lambda x: _of_array(np.asarray(x)))
-for _kind in (float, np.floating):
-    ArrayVSpace.register(_kind)
-for _kind in (complex, np.complexfloating):
-    ComplexArrayVSpace.register(_kind)
+ArrayVSpace.register(float)
+ArrayVSpace.register(np.floating)
+ComplexArrayVSpace.register(complex)
+ComplexArrayVSpace.register(np.complexfloating)
 ListVSpace.register(list)
 TupleVSpace.register(tuple)
 DictVSpace.register(dict)

@@ -12,9 +12,7 @@ from ..boxes import has_box, is_box, leaves, value
 from ..rules import primitive
 from .arrays import ARRAYS, SEQUENCES, make_diagonal
 from .arrays import where as _where
-from .elementwise import BINARY, UNARY, angle
-from .products import PRODUCTS
-from .reductions import REDUCTIONS
+from .elementwise import BINARY, UNARY
 from .wrapping import array, binary, constant, general, unary
 
 Function = Callable[..., Any]
@@ -31,7 +29,13 @@ NONDIFFERENTIABLE = frozenset({
 
 
 
-def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Any:
+OF_SEQUENCES = frozenset({
+    "block", "broadcast_arrays", "choose", "column_stack", "concat", "dstack", "meshgrid", "multi_dot", "piecewise", "row_stack", "select",
+})  # fmt: skip
+"""Functions that take lists of arrays. In an argument of others a list with boxes in it is an array."""
+
+
+def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Function:
     if name in boxed:
         return general(raw, boxed[name])
     if name in UNARY:
@@ -42,7 +46,7 @@ def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Any:
         return general(raw, SEQUENCES[name], sequences=True)
     if name in NONDIFFERENTIABLE:
         return constant(raw)
-    return None
+    return primitive(raw, otherwise=general(raw, raw, sequences=name in OF_SEQUENCES))
 
 
 def wrap_namespace(old: Mapping[str, Any], boxed: Mapping[str, Function]) -> dict[str, Any]:
@@ -59,7 +63,7 @@ def wrap_namespace(old: Mapping[str, Any], boxed: Mapping[str, Function]) -> dic
             found[name] = raw
             continue
         if id(raw) not in made:
-            made[id(raw)] = _wrapped(name, raw, boxed) or primitive(raw, otherwise=raw)
+            made[id(raw)] = _wrapped(name, raw, boxed)
         found[name] = made[id(raw)]
     return found
 
@@ -87,7 +91,7 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
 def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
     """As numpy.full_like; the gradient of a box that fills the array is carried."""
     if is_box(fill_value):
-        return ARRAYS["full"](np.shape(value(a)), fill_value, *args, **kwargs)
+        return np.broadcast_to(fill_value, np.shape(value(a)))
     return np.full_like(value(a), fill_value, *args, **kwargs)
 
 
@@ -125,10 +129,16 @@ def _of_values(kind: type) -> type:
     return type(kind.__name__, (kind,), {"__new__": new, "__module__": kind.__module__})
 
 
+def metadata(a: Any) -> tuple[Any, ...]:
+    """The shape, the number of axes and the dtype of an array, and whether it is complex."""
+    dtype = np.result_type(a.dtype if is_box(a) else a)
+    return tuple(np.shape(a)), np.ndim(a), dtype, dtype.kind == "c"
+
+
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
     "array": array, "where": where, "full_like": full_like, "r_": _Joined(np.r_, _in_rows), "c_": _Joined(np.c_, _in_columns), "newaxis": None,
-    "angle": general(np.angle, angle), "make_diagonal": general(make_diagonal, make_diagonal), "__version__": np.__version__,
+    "metadata": metadata, "make_diagonal": general(make_diagonal, make_diagonal), "__version__": np.__version__,
     **{name: _of_values(getattr(np, name)) for name in _INTEGERS},
 }  # fmt: skip
-NUMPY: dict[str, Any] = wrap_namespace(np.__dict__, ARRAYS | PRODUCTS | REDUCTIONS) | _OWN
+NUMPY: dict[str, Any] = wrap_namespace(np.__dict__, ARRAYS) | _OWN
