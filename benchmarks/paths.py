@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 import peers as installed_peers
 from measure import OURS, Aim, Case
+from workloads import tiny_inputs, tiny_step
 
 import multigrad as mg
 from multigrad import func
 
 TORCH, HIPS, TAPE, NUMPY = "torch", "HIPS autograd", "tape", "numpy"
 TENSORS, BOUND, ALONE = "Tensor * Tensor", "xp.f", "another thread, unobserved"
-SIZE, TURNS, CALLS = 4, 100, 400
+SIZE, TURNS, CALLS, STEPS = 4, 100, 400, 10
 OPERATIONS = 4 * TURNS
 
 Run = Callable[[], list[Any]]
@@ -134,8 +135,8 @@ def gradient(peers: Peers) -> Case:
     return _passes("func.grad of raw arrays", runs, [Aim(TAPE, 1.9), Aim("torch.func", 0.5), Aim(HIPS, 0.4)])
 
 
-def _passes(label: str, runs: dict[str, Run], aims: list[Aim]) -> Case:
-    return Case("paths", label, OPERATIONS, runs, aims)
+def _passes(label: str, runs: dict[str, Run], aims: list[Aim], yardsticks: tuple[str, ...] = ()) -> Case:
+    return Case("paths", label, OPERATIONS, runs, aims, yardsticks=yardsticks)
 
 
 # -- batches
@@ -187,6 +188,9 @@ def forward_mode(peers: Peers) -> Iterator[Case]:
 def watched(peers: Peers) -> Iterator[Case]:
     yield _passes("saved_tensors_hooks, identity", _hooked(peers), [Aim(TORCH, 1.5)])
     yield _passes("checkpoint of the whole program", _checkpointed(peers), [Aim(TORCH, 1.3)])
+    yield _passes("writes allowed, none made", _allowed(peers, mix) | {TAPE: tape_run()}, [Aim(TAPE, 1.25)], (TAPE,))
+    yield _passes("writes allowed, one in four operations", _allowed(peers, mix_written), [Aim(TORCH, 0.5)])
+    yield _training_step()
 
 
 def _hooked(peers: Peers) -> dict[str, Run]:
@@ -203,6 +207,50 @@ def _hooked(peers: Peers) -> dict[str, Run]:
     if peers.torch:
         runs[TORCH] = hooked(peers.torch, peers.torch, *of_torch(peers.torch, *inputs()))
     return runs
+
+
+def mix_written(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    """Each turn writes into what its sine has saved."""
+    for _ in range(TURNS):
+        y = x * w
+        x = xp.sin(y) * 0.98
+        y *= 0.5
+    return x + y + b
+
+
+def _allowed(peers: Peers, program: Callable[..., Any]) -> dict[str, Run]:
+    def allowed(module: Any, xp: Any, x: Any, w: Any, b: Any) -> Run:
+        def run() -> list[Any]:
+            leaves = [x.detach().requires_grad_(), w.detach().requires_grad_()]
+            with module.autograd.graph.allow_mutation_on_saved_tensors():
+                return [*module.autograd.grad(xp.sum(program(xp, *leaves, b)), leaves)]
+
+        return run
+
+    runs = {OURS: allowed(mg, namespace(), *(mg.asarray(a) for a in inputs()))}
+    if peers.torch:
+        runs[TORCH] = allowed(peers.torch, peers.torch, *of_torch(peers.torch, *inputs()))
+    return runs
+
+
+def _training_step() -> Case:
+    """The step of TinyModel where writes are allowed, beside the same where they are not."""
+    def step(allowed: bool) -> Run:
+        given, x, ideal = tiny_inputs()
+        weights = [mg.asarray(w, requires_grad=True) for w in given]
+        xp, tx, tideal = namespace(), mg.asarray(x), mg.asarray(ideal)
+
+        def train() -> list[Any]:
+            return [tiny_step(xp, mg.no_grad, weights, tx, tideal) for _ in range(STEPS)][-1]
+
+        def inside() -> list[Any]:
+            with mg.autograd.graph.allow_mutation_on_saved_tensors():
+                return train()
+
+        return inside if allowed else train
+
+    return Case("paths", "writes allowed, a training step of TinyModel", STEPS, {OURS: step(True), TAPE: step(False)}, [Aim(TAPE, 1.1)],
+                tolerance=1e-3, yardsticks=(TAPE,))
 
 
 def _checkpointed(peers: Peers) -> dict[str, Run]:

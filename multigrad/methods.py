@@ -18,7 +18,7 @@ from .engine.fast import function_of
 from .engine.level import Layer
 from .engine.surface import Surface
 from .engine.tensor import Tensor
-from .observe import gate
+from .observe import WRITE, gate
 from .registry import OPS, Op, keeping
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
@@ -111,7 +111,7 @@ def _install_operator(op: Op) -> None:
 
     def augmented(self: Tensor, other: Any, /) -> Any:
         if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
-                and mode.base is False and not mode.watch.observers and self._elem.run is None:
+                and mode.base is False and self._elem.run is None and not (mode.watch.observers and mode.watch.of(WRITE)):
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done

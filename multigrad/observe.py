@@ -232,9 +232,8 @@ def watching(mode: Any = None) -> tuple[Observer, ...]:
 
 def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     """The state of the gate with these observers in the place of those in `mode`."""
-    if mode is True:
-        return made(True, NONE, Watch(observers))
-    return made(mode.base, mode.off, Watch(observers, mode.watch.within))
+    base, off, within = (True, NONE, False) if mode is True else (mode.base, mode.off, mode.watch.within)
+    return made(base, off, Watch(observers, within) if observers or within else NOTHING)
 
 
 def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:

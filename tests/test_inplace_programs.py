@@ -100,3 +100,18 @@ def test_as_without_in_place(backend: str, dtypes: tuple[str, str, str]) -> None
                 rtol = 1e-12 if dtypes[1] == "float64" else 1e-4
                 np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}")
     assert 0 < refused < count / 2
+
+
+@pytest.mark.parametrize("dtypes", [("float64", "float64", "float64"), ("float64", "float32", "float64")], ids=["float64", "mixed"])
+def test_where_the_graph_keeps_what_it_saved_none_is_refused(backend: str, dtypes: tuple[str, str, str]) -> None:
+    xp = mg.namespace(backend)
+    with np.errstate(all="ignore"):
+        for seed in range(12 if backend == "jax" else 150):
+            with mg.autograd.graph.allow_mutation_on_saved_tensors():
+                found = outcome(xp, seed, True, dtypes)
+            expected = outcome(xp, seed, False, dtypes)
+            assert found is not None and expected is not None, (seed, program(seed))
+            for got, want in zip(found, expected, strict=True):
+                assert got.dtype == want.dtype and got.shape == want.shape, (seed, program(seed))
+                rtol = 1e-12 if dtypes[1] == "float64" else 1e-4
+                np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}")

@@ -95,11 +95,9 @@ class Problem:
     def forward(self, arrays: Sequence[Any] | None = None) -> Any:
         """The outputs in NumPy, a tuple for several."""
         values = self.values if arrays is None else self.replaced(self.projected(arrays))
-        function: Any = bare()
-        for part in self.op.name.split("."):
-            function = getattr(function, part)
+        values = mapped(_numpy_value, tuple(values))
         with np.errstate(all="ignore"):
-            out = call(self.op, function, mapped(_numpy_value, tuple(values)))
+            out = _numpys_own(self.op, values) if self.op.beyond and hasattr(np, self.op.name) else call(self.op, _bare_function(self.op), values)
         return out if self.op.outputs == () else tuple(out)
 
     def finished(self, xp: Any, out: Any) -> Any:
@@ -163,6 +161,30 @@ class Problem:
             return gradients(numpy_target(), self.at(self.replaced(self.projected(arrays))), self.cotangents)
 
         return along(first, self.leaves(), self.tangents)
+
+
+def _bare_function(op: Op) -> Any:
+    function: Any = bare()
+    for part in op.name.split("."):
+        function = getattr(function, part)
+    return function
+
+
+def _numpys_own(op: Op, values: Sequence[Any]) -> Any:
+    """What NumPy's function of that name gives, for an operation beyond the standard, which is not made of it; it is told of no default."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for p, value in zip(op.signature.parameters.values(), values, strict=True):
+        if p.kind is p.VAR_POSITIONAL:
+            args += value
+        elif p.kind is p.POSITIONAL_ONLY or (p.default is p.empty and not kwargs):
+            args.append(value)
+        elif value is not p.default:
+            kwargs[p.name] = value
+    out = getattr(np, op.name)(*args, **kwargs)
+    if op.name == "interp":  # in float64, whatever its arguments are
+        out = np.asarray(out, dtype=np.result_type(*(a.dtype for a in args if is_floating(a))))
+    return out
 
 
 def _numpy_value(v: Any) -> Any:

@@ -113,8 +113,9 @@ class Target:
         return self.backend.kernel(name)
 
     def function(self, op: Op) -> Callable[..., Any]:
-        """The differentiable function of an operation, from the bound namespace."""
-        function: Callable[..., Any] = _attribute(self.bound, op.name)
+        """The differentiable function of an operation, from the bound namespace, or from multigrad where that hides it."""
+        hidden = op.beyond and self.capabilities.strict
+        function: Callable[..., Any] = _attribute(mg if hidden else self.bound, op.name)
         return function
 
     def raw_function(self, op: Op) -> Callable[..., Any]:

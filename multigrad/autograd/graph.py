@@ -15,7 +15,8 @@ from ..engine import saved
 from ..engine.graph import GradientEdge, RemovableHandle, edge
 from ..engine.graph import Node as _Node
 from ..engine.hooks import Group
-from ..engine.level import Layer, innermost
+from ..engine.level import Layer
+from ..engine.old_values import OldValues
 from ..engine.tensor import Tensor, alias
 from ..engine.views import written
 
@@ -163,23 +164,20 @@ _copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=Fals
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
     """Within this context, arrays that an operation saved may be modified afterwards: the graph keeps them as they were.
 
-    A copy is kept of each saved array whose memory could be written; none on backends with immutable arrays. The graph may be
-    differentiated after the context, too.
+    The write makes the copies, of those arrays of its memory that the graph has saved in this context, so saving costs no more than the note
+    that it happened. Libraries of immutable arrays need none. The graph may be differentiated after the context, too, with the values that it
+    kept; a write that comes after it, or on another thread, is refused in the pass as ever.
     """
     if _copying.get():
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    keeper = OldValues()
     try:
         _copying.set(True)
-        with saved_tensors_hooks(_unwritten, lambda t: t):
-            yield
+        saved.enter(keeper)
+        yield
     finally:
+        observe.leave(keeper)
         _copying.set(False)
-
-
-def _unwritten(t: Tensor) -> Tensor:
-    host = t._elem.host
-    x = innermost(t)
-    return alias(t).clone() if host.mutable and not isinstance(x, host.scalars) else t.data
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -31,13 +31,16 @@ def make() -> Backend:
     import array_api_compat.numpy as xp
     import numpy as np
 
-    return Backend(
+    from . import numpy_beyond
+
+    backend = Backend(
         "numpy",
         xp,
         (np.ndarray, np.generic),
         scalar_types=(np.generic,),
         refused_types=(np.matrix, np.ma.MaskedArray),  # `*` is a matrix product there; masks do not reach a derivative
-        functions=_operators() | _reductions() | {"linalg.vector_norm": _vector_norm(xp)} | _shapes(xp) | _elementwise(xp) | {
+        functions=_operators() | _reductions() | {"linalg.vector_norm": _vector_norm(xp)} | _shapes(xp) | _elementwise(xp)
+        | numpy_beyond.functions(lambda: backend) | {
             # NumPy's own have every parameter of the standard since 2.1, at half the time of the wrappers.
             **{name: getattr(np, name) for name in ("asarray", "empty", "empty_like", "full", "ones", "ones_like", "zeros", "zeros_like")},
             "astype": astype,
@@ -45,7 +48,6 @@ def make() -> Backend:
             "from_dlpack": from_dlpack,
             "getitem": getitem,
             "linalg.diagonal": diagonal,
-            "logistic": logistic,
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),  # 1.5 us without; rules ask it all the time
             "scatter_add": scatter_add,
             "setitem": setitem,
@@ -54,6 +56,7 @@ def make() -> Backend:
         kernels={"own": own, "constant": constant, "dense": dense, "device": device, "from_numpy": lambda xp, x: x, "order": order, "shared": shared,
                  "storage": storage, "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy), "write": write},
     )
+    return backend
 
 
 # ----- Functions -----
@@ -248,21 +251,6 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward"
     if s is not None and s[-1] == -1:
         s = (*s[:-1], 2 * (x.shape[-1 if axes is None else axes[-1]] - 1))
     return np.fft.irfftn(x, s=s, axes=axes, norm=norm)
-
-
-def logistic(x: Any, /) -> Any:
-    """1 / (1 + exp(-x)) by the exponential of -|x|, which does not overflow; of an array, each step written over the last."""
-    if x.dtype.kind == "c":
-        left = x.real < 0
-        small = np.exp(np.where(left, x, -x))
-        return np.where(left, small, 1) / (1 + small)
-    result = np.abs(np.atleast_1d(x))
-    np.negative(result, out=result)
-    np.exp(result, out=result)
-    below = result + 1
-    np.copyto(result, 1, where=x >= 0)
-    result /= below
-    return result.reshape(x.shape)
 
 
 # ----- Scatters -----

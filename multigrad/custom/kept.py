@@ -17,7 +17,7 @@ from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..engine import saved
+from ..engine import old_values, saved
 from ..engine.computed import following
 from ..engine.element import Host, is_array
 from ..engine.graph import Node, describe, edge, modified, tick
@@ -94,7 +94,7 @@ class Slot:
     computed  whether forward computed it of its inputs, and it is no output
     """
 
-    __slots__ = ("array", "cell", "computed", "elem", "level", "original", "run", "source")
+    __slots__ = ("__weakref__", "array", "cell", "computed", "elem", "level", "original", "run", "source")
 
     def __init__(self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False) -> None:
         self.array: Any = t._array
@@ -108,6 +108,17 @@ class Slot:
         take = saved.in_force(ctx._rule.__name__, ctx._level, (t,))
         if take is not None:
             self._pack(take, t)
+        else:
+            old_values.noted(self)
+
+    @property
+    def cells(self) -> list[int]:
+        return self.cell
+
+    def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
+        """Keep a copy of the array, whose memory is about to be written."""
+        if self.cell is cell:
+            self.array, self.cell = copied(self.array), []
 
     def _pack(self, take: saved.Take, t: Tensor) -> None:
         self.array = saved.packed(take, t)

@@ -10,6 +10,7 @@ from ..provided import wanted
 from .graph import AccumulateGrad, Node
 from .layout import note_write
 from .level import Layer, innermost
+from .old_values import before_write
 from .tensor import Tensor, _new, element_of, wrap_at
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def _add_in_place(before: Tensor, g: Any) -> None:
         return
     host = before._elem.host
     total = before._array
+    before_write(before._cell)
     try:
         total += g
     except ValueError as error:  # the user's own array, which .grad was set to

@@ -442,14 +442,15 @@ def check_versions(node: Node) -> None:
 
 ENABLE = ("Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
           "multigrad.autograd.set_detect_anomaly(True, check_nan=False).")
+ALLOW = "To let the graph keep the values that it saved, write within mg.autograd.graph.allow_mutation_on_saved_tensors()."
 
 
-def modified(what: str, cell: list[int], seq: int) -> GradientError:
+def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") -> GradientError:
     """The error for a saved array, described by `what`, that was written after the node of the number `seq` had saved it."""
     expected = sum(1 for written in cell if QUIET < written < seq)
     return GradientError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} is at version {versions(cell)}; expected version {expected} instead. {ENABLE}")
+        f"{what} is at version {versions(cell)}; expected version {expected} instead. {ENABLE}{remedy}")
 
 
 def _describe(node: Node, cell: list[int]) -> str:

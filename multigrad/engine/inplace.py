@@ -14,16 +14,17 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import observe
-from ..observe import WRITE, Call
+from ..observe import WRITE, Call, gate
 from ..provided import provide
 from ..registry import OPS, Op
 from . import accumulation
 from .computed import following, mark
 from .dispatch import accepts, apply_tensor, general, is_basic_key, mode_at
 from .element import SCALARS
-from .graph import Node, flat_cells, tick
+from .graph import Node, tick
 from .layout import Location, climb, note_write
 from .level import Layer, innermost
+from .old_values import Copies, before_write, keep_old, noted, without
 from .tensor import Tensor, View, element_of, peeled, wrap_at
 from .views import check_value, fitted, is_part, move_retained, permit, rebase, record, write, written
 
@@ -34,7 +35,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
 
     `named`: operands that the function gets by keyword.
     """
-    told = () if observe.gate.get() is True else observe.observers(WRITE)
+    told = () if gate.get() is True else observe.observers(WRITE)
     if told:
         call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
         return observe.around(told, call, partial(_in_place, op, function, t, others, direct, named))
@@ -56,6 +57,8 @@ def _in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any
     if direct is not None and not recorded and t._elem.run is None and place.holds(t._array):
         raw = _direct_operands(t, others)
         if raw is not None:
+            if gate.get() is not True:
+                before_write(t._cell)
             try:
                 t._array = direct(t._array, *raw)
             except (TypeError, ValueError):
@@ -74,6 +77,7 @@ def add_to_view(t: Tensor, g: Any) -> None:
     total = t._array + g
     accumulation.keepable(t, total)
     place = Location(t)
+    before_write(t._cell)
     t._put(write(t, place, place.part, t._array, total, "backward"))
     written(t, place)
 
@@ -87,6 +91,7 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
     array = t._array
     if not host.mutable or isinstance(array, host.scalars):
         return None
+    before_write(t._cell)
     try:
         t._array = direct(array, other._array)
     except (TypeError, ValueError):
@@ -134,6 +139,8 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
     value = fitted(t, result, name)
     if recording and isinstance(result, Tensor):
         _keep_old_value(t, result)
+    if gate.get() is not True:
+        before_write(t._cell)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
         written(t, place)
@@ -151,7 +158,7 @@ def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
     written(t, place)
     node = value._node
     if node is not None and value is not t:
-        node.cells = _replaced(node.cells, value._cell, t._cell)
+        _saved_there(node, value, t)
         node.seq = tick()
     if node is not None or place.owner._node is not None:
         rebase(t, value, place)
@@ -164,10 +171,10 @@ def touch(t: Tensor, value: Tensor) -> None:
 
 
 def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
-    """Move the node of `result` to `t`; where it saved its own output, that is now the memory of `t`."""
+    """Move the node of `result` to `t`."""
     node = result._node
     assert node is not None
-    node.cells = _replaced(node.cells, result._cell, t._cell)
+    _saved_there(node, result, t)
     if type(t._node) is not Node:
         move_retained(t._node, node)
     t._node = node
@@ -175,32 +182,18 @@ def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
     node.seq = tick()  # it saw the memory as it is after this write
 
 
+def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
+    """Where a node saved its own output, that is the memory of `t` from now on."""
+    node.cells = without(node.cells, result._cell, t._cell)
+    if gate.get() is not True:
+        noted(node)
+
+
 def _keep_old_value(t: Tensor, result: Tensor) -> None:
     """If the rule needs values that this write spoils, `t` itself or views of it, let the node keep copies, as PyTorch does."""
     node = result._node
-    if node is None or node.saved is None or not any(c is t._cell for c in flat_cells(node.cells)):
-        return
-    tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
-    cells = [node.cells] if type(node.cells) is list else node.cells
-    if t._elem.host.mutable and not isinstance(t._array, Layer):
-        saved = list(node.saved)
-        for i, nested in zip(tracked, cells, strict=False):  # the cells of index arrays follow; t is no index array
-            if any(c is t._cell for c in flat_cells(nested)):
-                saved[i] = _copied(saved[i], t._elem.host.xp)
-        node.saved = tuple(saved)
-    node.cells = _replaced(node.cells, t._cell, [])
-
-
-def _copied(value: Any, xp: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_copied(v, xp) for v in value)
-    return xp.asarray(value, copy=True)
-
-
-def _replaced(cells: Any, old: list[int], new: list[int]) -> Any:
-    if cells is old:
-        return new
-    return tuple(_replaced(c, old, new) for c in cells) if type(cells) is tuple else cells
+    if node is not None and node.saved is not None:
+        keep_old(node, t._cell, Copies())
 
 
 DIRECT: dict[str, Callable[..., Any]] = {
@@ -211,7 +204,7 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """`t[key] = value`."""
-    if observe.gate.get() is True:
+    if gate.get() is True:
         _set_item(op, function, t, key, value)
     else:
         observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), partial(_set_item, op, function, t, key, value), of=t)
@@ -231,6 +224,8 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
     check_value(t, value, recording)
     if others and not recording:
         _mark(t)
+    if gate.get() is not True:
+        before_write(t._cell)
     inner = isinstance(value, Layer) and value._level > t._level  # which store refuses, as it does what such a key selects
     if type(key) is not slice and type(key) is not int:
         inner = inner or any(_is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,)))

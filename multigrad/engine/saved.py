@@ -28,7 +28,8 @@ Take = Callable[[Tensor], "Packed"]
 """What a raw array, given as a Tensor of the base level, is exchanged for."""
 
 _new: Any = object.__new__
-_slot: Any = Node.__dict__["saved"]
+slot: Any = Node.__dict__["saved"]
+"""The slot of a node, whatever its class makes of it."""
 
 disabled: ContextVar[str | None] = ContextVar("multigrad.saved_tensors_hooks_disabled", default=None)
 """Why no hooks may be entered, if so."""
@@ -39,6 +40,8 @@ class Keeper(Observer):
 
     __slots__ = ()
     events = frozenset({SAVED})
+    exclusive = False
+    """Whether those further out get nothing, also where it leaves what was saved as it is."""
 
     def look(self, operands: Sequence[Any]) -> None:
         """An operation on these was recorded, which need not save anything."""
@@ -47,19 +50,21 @@ class Keeper(Observer):
         """Whether it takes what the operation of this name saves at this level."""
         raise NotImplementedError
 
-    def take(self, name: str) -> Take:
-        """How it takes the arrays that the operation of this name saves."""
+    def take(self, name: str) -> Take | None:
+        """How it takes the arrays that the operation of this name saves; None if it leaves them as they are."""
         raise NotImplementedError
 
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
         """Exchange an array that `node` saved. `of`: what it may be the value of; `result`: of the operation, the first Tensor."""
         known = isinstance(of, Layer) and of._array is value
-        return packed_raw(self.take(node.rule.op.name), value, of._cell if known else [])
+        take = self.take(node.rule.op.name)
+        assert take is not None
+        return packed_raw(take, value, of._cell if known else [])
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         self.look(operands)
-        saved = _slot.__get__(node)
-        if not saved or node.unchecked:
+        saved = slot.__get__(node)
+        if not saved or node.unchecked or _is_left(self):
             return
         rule = node.rule
         first: Tensor = result if isinstance(result, Tensor) else next(t for t in result if isinstance(t, Tensor))
@@ -86,6 +91,16 @@ class Keeper(Observer):
         given = of if isinstance(of, (tuple, list)) else [None] * len(values)
         return tuple(v if not hasattr(v, "dtype") or type(x) in SCALARS else self.keep(node, v, s, x, result)
                      for v, s, x in zip(values, sources, given, strict=True))
+
+
+def _is_left(keeper: Keeper) -> bool:
+    """Whether one further in has a claim to all that is saved."""
+    for x in reversed(watching()):
+        if x is keeper:
+            return False
+        if isinstance(x, Keeper) and x.exclusive:
+            return True
+    return False
 
 
 @per_operation
@@ -170,13 +185,13 @@ def any_in_force() -> bool:
 
 def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None:
     """What takes the arrays that an operation saves, for those who save them themselves."""
-    found = None
+    chosen: Keeper | None = None
     for x in reversed(watching()):
         if isinstance(x, Keeper):
             x.look(operands)
-            if found is None and x.wants(name, level):
-                found = x.take(name)
-    return found
+            if chosen is None and x.wants(name, level):
+                chosen = x
+    return None if chosen is None else chosen.take(name)
 
 
 class Packed:
@@ -302,7 +317,7 @@ def _closed(value: Any, before: Any) -> Any:
 
 
 def _unpacked(node: Node) -> tuple[Any, ...] | None:
-    saved = _slot.__get__(node)
+    saved = slot.__get__(node)
     if saved is None:
         return None
     found = list(saved)
@@ -313,7 +328,7 @@ def _unpacked(node: Node) -> tuple[Any, ...] | None:
 
 
 def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
-    _slot.__set__(node, None if value is None else tuple(map(_closed, value, _slot.__get__(node))))
+    slot.__set__(node, None if value is None else tuple(map(_closed, value, slot.__get__(node))))
 
 
 _through_hooks = property(_unpacked, _repack)
@@ -354,7 +369,7 @@ class PackedLaterMultiNode(MultiNode):
 
 
 def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
-    _slot.__set__(node, tuple(saved))
+    slot.__set__(node, tuple(saved))
     kind = type(node)
     if kind is Node:
         node.extra = None
@@ -429,7 +444,7 @@ HOOKED = "Calling register_hooks on a saved tensor whose hooks have already been
 def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     """Let a pair of hooks pack what an operation has saved under a name."""
     i = node.rule.plan.index(name) if name in node.rule.plan else None
-    saved = _slot.__get__(node)
+    saved = slot.__get__(node)
     if saved is None:
         raise GradientError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
                             "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "

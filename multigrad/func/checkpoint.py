@@ -330,7 +330,7 @@ class _Second(saved.Keeper):
         cell = x._cell
         since = self.call.used.get(id(cell), (cell, self.call.finish))[1]
         if cell[-1] > since and next(time for time in cell if time != QUIET) < self.start:
-            self.refused = modified(_described(_form(x), "is used in a checkpoint"), cell, since)
+            self.refused = modified(_described(_form(x), "is used in a checkpoint"), cell, since, remedy="")
             raise _Enough
 
     def _take(self, name: str, value: Any, cell: list[int] | None) -> _Taken:
@@ -365,7 +365,7 @@ def _form(x: Any) -> Form:
 def _check(cell: list[int], since: int, form: Form, what: str) -> None:
     """Raise if the array of this version cell was modified in place."""
     if cell and cell[-1] > since:
-        raise modified(_described(form, what), cell, since)
+        raise modified(_described(form, what), cell, since, remedy="")
 
 
 def _described(form: Form, what: str) -> str:

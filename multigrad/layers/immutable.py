@@ -16,6 +16,7 @@ from ..engine.dispatch import general, itself, shows
 from ..engine.layout import WHOLE, Location, Step, ViewSpec, refresh
 from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run
+from ..engine.old_values import before_write
 from ..engine.tensor import element_of
 from ..engine.views import REFERS, fitted, written
 from ..errors import GradientError, LeakError
@@ -146,6 +147,7 @@ class Immutable(Leaving):
         if place.wide and place.overlaps(place.part):
             raise RuntimeError(f"{name}: {REFERS}")
         root = place.memory
+        before_write(self._cell)
         root._take(general(OPS["copy_slices"], (root, value, place.part)) if place.part else value)
         self._take(value)
         written(self, place)

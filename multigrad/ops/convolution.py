@@ -1,6 +1,7 @@
 """The convolution of two vectors, a kernel of `convolve` and of its own gradients.
 
-Libraries that have none multiply by a matrix of windows, each shifted by one: for vectors of n and m elements it has the smaller of m and n - m + 1 rows.
+Libraries that have none multiply by a matrix of windows, each shifted by one: for vectors of n and m elements its rows are m or n - m + 1, the
+smaller of the two.
 """
 
 from __future__ import annotations

@@ -259,6 +259,19 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return of.sum(step * (y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]) / 2.0, axis=axis)
 
 
+@counterpart("diff")
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
+    host = host_of_all("numpy.diff", a, prepend, append)
+    a = arrayed(a, host)
+    ends = {}
+    for name, x in (("prepend", prepend), ("append", append)):
+        if x is not np._NoValue and x is not None:
+            x = arrayed(x, host)
+            shape = tuple(1 if i == axis % len(a.shape) else m for i, m in enumerate(a.shape))
+            ends[name] = x if x.shape else of.broadcast_to(x, shape)
+    return of.diff(a, n=n, axis=axis, **ends)
+
+
 @counterpart("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     host = host_of_all("numpy.ediff1d", ary, to_end, to_begin)
@@ -293,8 +306,9 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 @counterpart("unwrap")
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     """The correction is of whole periods, a constant almost everywhere."""
-    with_none: Any = np.unwrap(np.asarray(p.detach()), discont, axis, period=period)
-    return p + arrayed(with_none - np.asarray(p.detach()), p._elem.host)
+    values = np.asarray(p.detach())
+    correction: Any = np.unwrap(values, discont, axis, period=period) - values
+    return p + p._elem.host.bound.asarray(correction)
 
 
 @counterpart("i0")

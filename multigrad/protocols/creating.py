@@ -88,6 +88,9 @@ def _beside(name: str) -> Callable[..., Any]:
             return xp.asarray(*args, copy=options.pop("copy", True), **given)
         if name == "identity":
             return xp.eye(*args, **given)
+        if name == "eye":
+            rows, columns = (*args, options.pop("M", None))[:2]
+            return xp.eye(rows, columns, **given, **options)
         return getattr(xp, name.replace("asanyarray", "asarray"))(*args, **given, **options)
 
     return function

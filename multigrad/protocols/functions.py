@@ -15,7 +15,7 @@ from . import algebra, arranging, creating, reductions  # noqa: F401  which fill
 from .table import COUNTERPARTS
 from .values import converted, host_of_all, listed, of, written
 
-SAME = ("atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "diag", "diagonal", "diff", "dot", "einsum", "gradient",
+SAME = ("atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "diag", "diagonal", "dot", "einsum", "gradient",
         "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin",
         "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
         "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "percentile", "ptp", "quantile", "ravel",

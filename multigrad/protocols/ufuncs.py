@@ -14,7 +14,7 @@ import numpy as np
 
 from ..backends.raw import arrives
 from ..engine.element import Host, by_type
-from ..engine.fast import make_function
+from ..engine.fast import function_of, make_function
 from ..engine.level import Layer
 from ..registry import OPS
 from . import keep, reductions
@@ -94,7 +94,7 @@ def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: d
     """Run a method of a ufunc, with any keywords. NotImplemented where an operand of another kind is to be asked."""
     if any(_answers(x) for x in (*inputs, *(kwargs.get("out") or ()))):
         return NotImplemented
-    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    name = _title(ufunc) + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
     function = _counterpart(ufunc)
     if function is None:
@@ -114,9 +114,19 @@ def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: d
     return getattr(reductions, table[short])(*inputs, **options, **({} if out is None else {"out": out[0]}))
 
 
+def _title(ufunc: Any) -> str:
+    """The name of a ufunc in messages, with the library where that is NumPy or SciPy."""
+    name: str = BY_UFUNC.get(ufunc, ufunc.__name__)
+    for module in ("numpy", "scipy.special"):
+        if getattr(sys.modules.get(module), name, None) is ufunc:
+            return f"{module}.{name}"
+    return name
+
+
 def _answers(x: Any) -> bool:
     """Whether an operand is of another library that has the protocol itself (a DataArray, a Quantity), and is to be asked."""
-    return not isinstance(x, Layer) and type(x) not in by_type and not isinstance(x, (np.ndarray, np.generic)) and hasattr(type(x), "__array_ufunc__")
+    known = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
+    return not known and hasattr(type(x), "__array_ufunc__")
 
 
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
@@ -125,9 +135,11 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     if name in COMPOSED:
         return COMPOSED[name]
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])
-    function = None if op is None else make_function(op, operator=True)
-    if op is not None and function is not None:
-        keep(ufunc, op, function)
+    if op is None:
+        return None
+    # Where all parameters are operands, one of a kind that is not known leaves the call to that operand, and a list becomes an array.
+    function = make_function(op, operator=True) if set(op.roles.values()) == {"array"} else function_of(op)
+    keep(ufunc, op, function)
     return function
 
 

@@ -55,7 +55,7 @@ def host_of_all(name: str, *values: Any) -> Host:
 
 def arrayed(x: Any, host: Host) -> Any:
     """A list or a number as an array of the library; what is an array already as it is."""
-    if isinstance(x, Layer) or (type(x) in by_type and not isinstance(x, host.scalars)):
+    if isinstance(x, Layer) or (by_type.get(type(x)) is not None and not isinstance(x, host.scalars)):
         return x
     return host.bound.asarray(x)
 

@@ -81,6 +81,45 @@ def test_in_pytorch(module):
     check(Torch(), of(module))
 
 
+# Where the graph keeps what it saved
+
+
+INDICES = {"history.index_array_written", "history.index_array_of_a_write_written", "history.mask_written"}  # no hook is given these
+BY_VIEWS = {"views.twin_through_view", "history.factor_written_through_view", "modes.write_through_view_of_detached_is_noticed",
+            "loops.recurrence_that_keeps_what_is_written"}  # PyTorch takes a view that was written for the array that was saved
+
+
+@pytest.mark.parametrize("name", ["numpy", "strict"])
+def test_a_write_that_is_allowed_copies_what_a_copy_of_all_that_is_saved_keeps(name):
+    xp = backend(name)
+    for program, function in corpus.PROGRAMS.items():
+        with mg.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+            expected = corpus.run(xp, function)
+        with mg.autograd.graph.allow_mutation_on_saved_tensors():
+            found = corpus.run(xp, function)
+        difference = corpus.same(found, expected)
+        if program in INDICES:
+            assert expected["raises"][1] == "changed" and found["raises"] is None
+        elif program in UNSPOILT:  # x.data: writes through it are noticed by nothing
+            assert difference and not corpus.same(found, EXPECTED[program])
+        else:
+            assert not difference, f"{program}: {difference}"
+
+
+@pytest.mark.parametrize("module", [m for m in corpus.MODULES if m != "deviations"])
+def test_a_write_that_is_allowed_as_in_pytorch(module):
+    torch = pytest.importorskip("torch")
+    for program in of(module):
+        with torch.autograd.graph.allow_mutation_on_saved_tensors():
+            expected = corpus.run(Torch(), corpus.PROGRAMS[program])
+        with mg.autograd.graph.allow_mutation_on_saved_tensors():
+            found = corpus.run(Multigrad("numpy"), corpus.PROGRAMS[program])
+        if program in BY_VIEWS or program in UNSPOILT - {"modes.write_through_view_of_data_is_not_noticed"}:
+            assert corpus.same(found, expected)
+        else:
+            assert not corpus.same(found, expected), program
+
+
 @pytest.mark.parametrize("name", CLONES)
 def test_a_deviation_is_what_clones_give(name):
     own, clones = EXPECTED[f"deviations.{name}"], EXPECTED[CLONES[name]]

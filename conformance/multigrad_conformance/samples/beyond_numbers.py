@@ -16,7 +16,7 @@ INF, NAN = np.inf, np.nan
 
 def activation(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("real", draw.nonzero(2, 3))
-    if name in ("logistic", "sigmoid", "silu"):
+    if name in ("logistic", "sigmoid", "silu", "silu_slope"):
         yield Sample("complex", draw.complex(2, 3))
     yield Sample("vector", draw.nonzero(5))
     yield Sample("steep", np.asarray([-40.0, -15.0, 15.0]), short=False)
@@ -195,6 +195,21 @@ def median(draw: Draw) -> Iterator[Sample]:
     yield Sample("integers", draw.integers(2, 3), 1, checks=("forward",))
 
 
+def order_statistics(draw: Draw) -> Iterator[Sample]:
+    yield Sample("vector", draw.apart(5), (1, 3))
+    yield Sample("rows", draw.apart(2, 4), (0, 2, 3))
+    yield Sample("one", draw.apart(3, 2, 3), (1,))
+    yield Sample("ties", np.asarray([[1.0, 0.5, 1.0, 0.5], [2.0, 2.0, NAN, 1.0]]), (1, 3), checks=("forward", "vmap"))
+    yield Sample("no rows", np.zeros((0, 3)), (1,))
+
+
+def places_of(draw: Draw) -> Iterator[Sample]:
+    x = draw.apart(3, 5)
+    yield Sample("rows", x, np.sort(x)[:, 1:3], (1, 2))
+    ties = np.asarray([[1.0, 0.5, 1.0, 0.5], [2.0, 2.0, NAN, 1.0]])
+    yield Sample("ties", ties, np.sort(ties)[:, [1, 3]], (1, 3))
+
+
 def quantile(name: str, draw: Draw) -> Iterator[Sample]:
     one = 100 if "percentile" in name else 1
     yield Sample("all", draw.apart(2, 3), 0.3 * one)
@@ -230,6 +245,7 @@ KINKS: dict[str, list[Kink]] = {
                   Kink("all -inf", [-INF, -INF], gradients={"a": [0.5, 0.5]}, reason="PyTorch gives nan"),
                   Kink("inf", [INF, INF, 1.0], gradients={"a": [0.5, 0.5, 0]}, reason="PyTorch gives nan")],
     "median": [Kink("ties", [1.0, 1.0, 1.0], gradients={"a": [0, 1, 0]}), Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0, 1, 0]})],
+    "order_statistics": [Kink("equal", [1.0, 0.5, 1.0, 0.5, 1.0], (1, 2), gradients={"x": [1, 0, 0, 1, 0]})],
     "quantile": [Kink("ties", [1.0, 1.0, 1.0], 0.5, gradients={"a": [0, 1, 0]})],
     "nanmedian": [Kink("a nan", [1.0, NAN, 3.0], gradients={"a": [0.5, 0, 0.5]}), Kink("only nan", [NAN, NAN], gradients={"a": [0, 0]})],
     "nanquantile": [Kink("a nan", [1.0, NAN, 3.0], 0.25, gradients={"a": [0.75, 0, 0.25]})],
@@ -247,7 +263,7 @@ KINKS: dict[str, list[Kink]] = {
 }
 
 MAKERS: dict[str, Any] = {
-    **dict.fromkeys(("logistic", "sigmoid", "relu", "silu", "softplus"), activation), **dict.fromkeys(("softmax", "log_softmax"), softmax),
+    **dict.fromkeys(("logistic", "sigmoid", "relu", "silu", "silu_slope", "softplus"), activation), **dict.fromkeys(("softmax", "log_softmax"), softmax),
     **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax", "nanmedian"), nan_reduction),
     **dict.fromkeys(("nanargmin", "nanargmax"), nan_index), **dict.fromkeys(("nancumsum", "nancumprod"), nan_scan),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), quantile),
@@ -256,6 +272,6 @@ MAKERS: dict[str, Any] = {
 
 def samples() -> dict[str, Any]:
     """The generators of these names, by operation."""
-    plain = (log_sum_exp, logsumexp, finite_peak, ptp, average, cov, corrcoef, nan_to_num, known_index, median)
+    plain = (log_sum_exp, logsumexp, finite_peak, ptp, average, cov, corrcoef, nan_to_num, known_index, median, order_statistics, places_of)
     makers = {f.__name__: (lambda name, draw, f=f: f(draw)) for f in plain} | MAKERS
     return {name: lambda draw, name=name, make=make: [*make(name, draw), *KINKS.get(name, ())] for name, make in makers.items()}

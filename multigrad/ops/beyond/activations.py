@@ -47,14 +47,22 @@ def silu(xp: Any, x: Any) -> Any:
     return (x if is_complex(xp, x.dtype) else xp.maximum(x, -2e4)) * xp.logistic(x)
 
 
-def silu_partial(xp: Any, x: Any) -> Any:
+def silu_slope(xp: Any, x: Any) -> Any:
     """s (1 + x (1 - s)). Far out, where that is 0 or 1, by a bound of x, so that nothing infinite is multiplied by 0."""
     x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
     s = xp.logistic(x)
     return s * (1 + x * (1 - s))
 
 
-elementwise("silu(x, /)", forward=silu, x=silu_partial,
+def silu_curvature(xp: Any, x: Any) -> Any:
+    """s (1 - s) (2 + x (1 - 2 s))."""
+    x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
+    s = xp.logistic(x)
+    return s * (1 - s) * (2 + x * (1 - 2 * s))
+
+
+elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="kernels", doc="The derivative of silu at each element.")
+elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
             doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch gives nan. As torch.nn.functional.silu.")
 
 
@@ -153,20 +161,28 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis))
 
 
-def _weights(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
-    """softmax(x), by way of the result. Where that is infinite, the elements equal to it share evenly, as in logaddexp."""
+def _powers(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    """What softmax(x) is the quotient of, by way of the result: the second is 1, but for an infinite result the number of elements equal to it.
+
+    So these share evenly, as in logaddexp.
+    """
     ans = _kept(xp, ans, x.shape, axis, keepdims)
     powers = xp.exp(xp.where(x == ans, 0.0, x - ans))
-    return powers / _total(xp, powers, axis)
+    return powers, _total(xp, powers, axis)
 
 
 def log_sum_exp_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    return _kept(xp, g, x.shape, axis, keepdims) * conj(xp, _weights(xp, x, ans, axis, keepdims))
+    powers, total = _powers(xp, x, ans, axis, keepdims)
+    return conj(xp, powers) * (_kept(xp, g, x.shape, axis, keepdims) / conj(xp, total))
+
+
+def log_sum_exp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
+    powers, total = _powers(xp, x, ans, axis, keepdims)
+    return xp.sum(powers / total * t, axis=axis, keepdims=keepdims)
 
 
 define("log_sum_exp(x, /, *, axis=None, keepdims=False)", forward=log_sum_exp, batching="axis", chapter="kernels", x=log_sum_exp_vjp,
-       jvp=lambda xp, t, x, ans, axis, keepdims: xp.sum(_weights(xp, x, ans, axis, keepdims) * t, axis=axis, keepdims=keepdims),
-       doc="log(sum(exp(x))) over one axis, several, or all, without overflow.")
+       jvp=log_sum_exp_jvp, doc="log(sum(exp(x))) over one axis, several, or all, without overflow.")
 
 
 def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
@@ -176,7 +192,7 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
         return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
-    a, b = wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype))
+    a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
     nothing = b == 0
     shown = xp.where(nothing, -math.inf, a)
     peak = xp.finite_peak(shown, axis=axis)

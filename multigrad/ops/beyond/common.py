@@ -7,6 +7,8 @@ from math import prod
 from operator import index
 from typing import Any
 
+from ..keys import float_dtype
+
 
 @lru_cache(maxsize=256)
 def is_floating(xp: Any, dtype: Any) -> bool:
@@ -14,14 +16,9 @@ def is_floating(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
 
 
-def default(xp: Any) -> Any:
-    """The library's default floating dtype."""
-    return xp.asarray(0.0).dtype
-
-
 def floating(xp: Any, x: Any) -> Any:
-    """An array of integers or booleans in the library's default floating dtype, another itself."""
-    return x if is_floating(xp, x.dtype) else xp.astype(x, default(xp))
+    """An array of integers or booleans in the default floating dtype of its device, another itself."""
+    return x if is_floating(xp, x.dtype) else xp.astype(x, float_dtype(xp, xp.device_of(x)))
 
 
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ from math import prod
 from typing import Any
 
 from ...registry import composite
-from ..keys import index_dtype
 from ..kernels import conj
+from ..keys import index_dtype
 from . import subscripts
 from .subscripts import Labels
 
@@ -35,7 +35,7 @@ def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
                                 tuple(tuple(x.shape) for x in xs), _fixed(optimize)))
     for x in given:
         if not hasattr(x, "shape"):  # a Python scalar
-            result = result * x
+            result = xp.multiply(result, x)
     return result != 0 if truth else result
 
 
@@ -101,7 +101,8 @@ class Step:
 
 
 @lru_cache(maxsize=1024)
-def _plan(inputs: tuple[Labels, ...], output: Labels, lengths: tuple[tuple[str, int], ...], shapes: tuple[Shape, ...], optimize: Any) -> tuple[Step, ...]:
+def _plan(inputs: tuple[Labels, ...], output: Labels, lengths: tuple[tuple[str, int], ...], shapes: tuple[Shape, ...],
+          optimize: Any) -> tuple[Step, ...]:
     path = subscripts.order(inputs, output, lengths, optimize)
     sizes = dict(lengths)
     left = list(zip(inputs, shapes, strict=True))
@@ -194,7 +195,7 @@ def _product(one: Labels, two: Labels, output: Labels | None, sizes: dict[str, i
         first = labels.index(present[0]) if present else len(labels)
         spread = labels[first:]  # axes in front need not be written
         layouts += [_moved(own, present), None if spread == present else tuple(sizes[label] if label in own else 1 for label in spread)]
-    return Pair("multiply", *layouts), labels
+    return Pair("multiply", layouts[0], layouts[1], layouts[2], layouts[3]), labels
 
 
 def _vectors(one: Labels, two: Labels, batch: Labels, summed: Labels, sizes: dict[str, int]) -> tuple[Pair, Labels]:
@@ -255,7 +256,7 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
         return xp.tensordot(x1, x2, axes=pair.axes)
     x1, x2 = _laid(xp, x1, pair.order1, pair.shape1), _laid(xp, x2, pair.order2, pair.shape2)
     if pair.kind == "multiply":
-        return x1 * x2
+        return xp.multiply(x1, x2)
     if pair.kind == "matmul":
         y = xp.matmul(x1, x2)
         return y if pair.shape is None else xp.reshape(y, pair.shape)

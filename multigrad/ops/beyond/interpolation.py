@@ -28,6 +28,8 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
         raise ValueError(f"gradient: edge_order is {edge_order!r}; it must be 1 or 2.")
     if xp.isdtype(f.dtype, ("integral", "bool")):
         f = xp.astype(f, float_dtype(xp, xp.device_of(f)))
+    elif varargs:
+        f = xp.astype(f, f.dtype, copy=False)  # a layer, which operators take beside a layer
     spacings = [1.0] * len(axes) if not varargs else list(varargs) * len(axes) if len(varargs) == 1 else list(varargs)
     found = tuple(_along(xp, f, a, _steps(xp, f, h, a), order) for a, h in zip(axes, spacings, strict=True))
     return found[0] if len(axes) == 1 else found
@@ -42,7 +44,8 @@ def _steps(xp: Any, f: Any, h: Any, axis: int) -> Any:
     if not shape:
         return h
     if len(shape) != 1 or shape[0] != f.shape[axis]:
-        raise ValueError(f"gradient: the spacing of axis {axis} must be a number, or the {f.shape[axis]} coordinates along it; its shape is {tuple(shape)}.")
+        raise ValueError(f"gradient: the spacing of axis {axis} must be a number, or the {f.shape[axis]} coordinates along it; its shape is "
+                         f"{tuple(shape)}.")
     if xp.isdtype(h.dtype, ("integral", "bool")):
         h = xp.astype(h, float_dtype(xp, xp.device_of(h)))
     return h[1:] - h[:-1]
@@ -57,9 +60,9 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
         return f[(*before, slice(start, stop), ...)]
 
     if not getattr(h, "shape", ()):
-        middle = (at(2, n) - at(0, n - 2)) / (2.0 * h)
+        middle = xp.divide(at(2, n) - at(0, n - 2), 2.0 * h)
         if order == 1:
-            first, last = (at(1, 2) - at(0, 1)) / h, (at(n - 1, n) - at(n - 2, n - 1)) / h
+            first, last = xp.divide(at(1, 2) - at(0, 1), h), xp.divide(at(n - 1, n) - at(n - 2, n - 1), h)
         else:
             first = at(0, 1) * (-1.5 / h) + at(1, 2) * (2.0 / h) + at(2, 3) * (-0.5 / h)
             last = at(n - 3, n - 2) * (0.5 / h) + at(n - 2, n - 1) * (-2.0 / h) + at(n - 1, n) * (1.5 / h)
@@ -107,7 +110,9 @@ def interp(xp: Any, x: Any, points: Any, fp: Any, left: Any, right: Any, period:
     else:
         inside = _between(xp, x, points, fp, n)
     first, last = (fp[0] if left is None else left), (fp[n - 1] if right is None else right)
-    return xp.where(x < points[0], first, xp.where(x > points[n - 1], last, xp.where(x == points[n - 1], fp[n - 1], inside)))
+    ends = points[0], points[n - 1]
+    y = xp.where(xp.equal(x, ends[1]), fp[n - 1], inside)
+    return xp.where(xp.less(x, ends[0]), first, xp.where(xp.greater(x, ends[1]), last, y))
 
 
 def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
@@ -118,12 +123,12 @@ def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
     def at(values: Any, places: Any) -> Any:
         return xp.reshape(xp.take(values, places, axis=0), x.shape)
 
-    x0, x1, y0, y1 = at(points, flat - 1), at(points, flat), at(fp, flat - 1), at(fp, flat)
+    x0, x1, y0, y1 = at(points, flat - 1), at(points, flat), at(fp, flat - 1), at(fp, flat)  # layers, so that operators can be used
     width = x1 - x0
     width = xp.where(width == 0, 1.0, width)
     slope = (y1 - y0) / width
-    y = slope * (x - x0) + y0
-    y = xp.where(xp.isnan(y), slope * (x - x1) + y1, y)
+    y = slope * xp.subtract(x, x0) + y0
+    y = xp.where(xp.isnan(y), slope * xp.subtract(x, x1) + y1, y)
     return xp.where(xp.isnan(y) & (y0 == y1), y0, y)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...registry import composite
 from ..keys import float_dtype
+from .shapes import among_zeros
 
 Widths = list[tuple[Any, Any]]
 
@@ -109,7 +110,7 @@ def _zeros(xp: Any, x: Any, widths: Widths) -> Any:
     if not any(n for pair in widths for n in pair):
         return xp.astype(x, x.dtype)
     shape = tuple(before + n + after for n, (before, after) in zip(x.shape, widths, strict=True))
-    return xp.unindex(x, tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)), shape)
+    return among_zeros(xp, x, tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)), shape)
 
 
 def _constant(xp: Any, x: Any, widths: Widths, values: Any) -> Any:

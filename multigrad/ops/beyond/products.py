@@ -14,7 +14,7 @@ def _is_scalar(x: Any) -> bool:
 def dot(xp: Any, a: Any, b: Any) -> Any:
     """A product of matrices or vectors; of more axes, over the last of `a` and the last but one of `b`."""
     if _is_scalar(a) or _is_scalar(b):
-        return a * b
+        return xp.multiply(a, b)
     n = len(b.shape)
     if a.shape[-1] != b.shape[-2 if n > 1 else -1]:
         raise ValueError(f"dot: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes to sum over have lengths {a.shape[-1]} and "
@@ -26,7 +26,7 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
 
 def inner(xp: Any, a: Any, b: Any) -> Any:
     if _is_scalar(a) or _is_scalar(b):
-        return a * b
+        return xp.multiply(a, b)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"inner: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the last axes have lengths {a.shape[-1]} and "
                          f"{b.shape[-1]}.")
@@ -41,14 +41,14 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
         a = a[:, None] if len(a.shape) == 1 else xp.reshape(a, (-1, 1))
     if hasattr(b, "shape") and len(b.shape) != 1:
         b = xp.reshape(b, (-1,))
-    product = a * b
+    product = xp.multiply(a, b)
     return product if len(product.shape) == 2 else xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
 
 
 def kron(xp: Any, a: Any, b: Any) -> Any:
     """Each element of `a` times all of `b`: along every axis, blocks of the length of b's."""
     if _is_scalar(a) or _is_scalar(b):
-        return a * b
+        return xp.multiply(a, b)
     ndim = max(len(a.shape), len(b.shape))
     shape1, shape2 = ((1,) * (ndim - len(x.shape)) + tuple(x.shape) for x in (a, b))
     a = xp.reshape(a, tuple(length for n in shape1 for length in (n, 1)))
@@ -73,10 +73,10 @@ def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
 
 
 composite("dot(a: array, b: array)", dot,
-          doc="The product of two vectors, matrices or scalars; of more axes, over the last axis of one and the last but one of the other. As numpy.dot.")
+          doc="The product of vectors, matrices or scalars; of more axes, over the last of one and the last but one of the other. As numpy.dot.")
 composite("inner(a: array, b: array)", inner, doc="Sums of products over the last axes, without conjugates. As numpy.inner.")
 composite("outer(a: array, b: array)", outer,
           doc="The products of each element of one array with each of another, both flattened. As numpy.outer.")
 composite("kron(a: array, b: array)", kron, doc="The Kronecker product: blocks of the second array, times the elements of the first. As numpy.kron.")
 composite("convolve(a: array, v: array, mode='full')", convolve,
-          doc="The convolution of two vectors, whole ('full'), where they overlap entirely ('valid'), or the middle of it ('same'). As numpy.convolve.")
+          doc="The convolution of two vectors, whole ('full'), where they overlap entirely ('valid'), or its middle ('same'). As numpy.convolve.")

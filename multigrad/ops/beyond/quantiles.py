@@ -7,15 +7,17 @@ result is nan, and the gradient goes to a nan.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
-from ...registry import composite
+from ...registry import composite, define, nondifferentiable
+from ..batching import whole
+from ..indexing import take_along_axis_vjp
 from ..kernels import is_complex, wide
-from ..keys import index_dtype
+from ..keys import float_dtype, index_dtype
 from ..statistical import _as
-from .common import default, floating, lines, reduced_axes
+from .common import floating, lines, reduced_axes
 
 
 class Numbers(NamedTuple):
@@ -106,37 +108,83 @@ class Fractions(NamedTuple):
     dtype: Any  # None of a number of Python's, which takes any
 
 
-def _fractions(xp: Any, name: str, q: Any) -> Fractions:
+def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
     most = 100 if "percentile" in name else 1
     given = q if isinstance(q, (list, tuple)) else [q]
     if all(isinstance(part, Real) for part in given):
         for part in given:
             if not 0 <= part <= most:
                 raise ValueError(f"{name}: q must be between 0 and {most}, and is {part}.")
-        dtype = None if type(q) in (float, int) else default(xp)
+        dtype = None if type(q) in (float, int) else float_dtype(xp, device)
         return Fractions([float(part) / most for part in given], None, (len(given),) if given is q else (), dtype)
-    q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q)))
+    q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q, device=device)))
     outside = (q < 0) | (q > most)
     return Fractions(None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype)
 
 
-def _sorted_lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
-    """The elements in lines along the last axis, sorted, nan last."""
+# ----- the elements at some places of the sorted order -----
+
+
+def order_statistics(xp: Any, x: Any, places: tuple[int, ...]) -> Any:
+    ordered = xp.sort(x, axis=-1)
+    return xp.stack([ordered[..., place] for place in places], axis=-1)
+
+
+def places_of(xp: Any, x: Any, values: Any, places: tuple[int, ...]) -> Any:
+    order = xp.argsort(x, axis=-1, stable=True)
+    return xp.stack([order[..., place] for place in places], axis=-1)
+
+
+nondifferentiable("places_of(x, values, /, places)", forward=places_of, chapter="kernels", batching=lambda xp, x, values, places, size: xp.places_of(
+                      whole(xp, x, size), whole(xp, values, size), places),
+                  doc="Where the elements at these places of the stable order stand in each line along the last axis; `values` are these elements.")
+define("order_statistics(x, /, places)", forward=order_statistics, chapter="kernels", batching=lambda xp, x, places: xp.order_statistics(x, places),
+       residuals={"origin": lambda xp, x, ans, places: xp.places_of(x, ans, places)},
+       x=lambda xp, g, origin, x_shape, x_device: take_along_axis_vjp(xp, g, origin, -1, x_shape, x_device),
+       jvp=lambda xp, t, origin: xp.take_along_axis(t, origin, axis=-1),
+       doc="The elements at these places, a tuple of ints, of each sorted line along the last axis. The gradient follows the stable order.")
+
+# ----- quantiles -----
+
+
+def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
+    """The elements in lines along the last axis."""
     a = floating(xp, a)
     if is_complex(xp, a.dtype):
         raise TypeError(f"{name}: complex numbers have no order. Pass their real and imaginary parts one by one.")
-    return xp.sort(lines(xp, a, axes), axis=-1)
+    return lines(xp, a, axes)
 
 
-def _of_number(x: Any, n: int, q: float, method: Method) -> Any:
-    """The quantile of each sorted line."""
+class Share(NamedTuple):
+    """A quantile as what it is of the elements at two places: the share of the second one."""
+
+    low: int
+    high: int
+    beyond: float
+
+
+def _share(n: int, q: float, method: Method) -> Share:
     place, beyond = method(PYTHON, n, q)
     low = math.floor(place)
-    first, second = x[..., min(max(low, 0), n - 1)], x[..., min(max(low + 1, 0), n - 1)]
-    if not beyond or not 0 <= place < n - 1:
-        return first
-    if beyond == 1:
-        return second
+    first, second = min(max(low, 0), n - 1), min(max(low + 1, 0), n - 1)
+    return Share(first, second, beyond if 0 <= place < n - 1 else 0.0)
+
+
+def _of_numbers(xp: Any, x: Any, shares: list[Share]) -> list[Any]:
+    """A quantile of each line for each share; where there is a nan, that."""
+    n = x.shape[-1]
+    places = tuple(sorted({n - 1} | {s.low for s in shares if s.beyond != 1} | {s.high for s in shares if s.beyond}))
+    chosen = xp.order_statistics(x, places)
+    at = {place: chosen[..., i] for i, place in enumerate(places)}
+    return [xp.where(xp.isnan(at[n - 1]), at[n - 1], _between(at, s)) for s in shares]
+
+
+def _between(at: Mapping[int, Any], share: Share) -> Any:
+    if share.beyond in (0, 1):
+        return at[share.high if share.beyond else share.low]
+    first, second, beyond = at[share.low], at[share.high], share.beyond
+    if beyond == 0.5:
+        return first * 0.5 + second * 0.5  # not half of their sum, which may be infinite
     return first + (second - first) * beyond if beyond < 0.5 else second - (second - first) * (1 - beyond)
 
 
@@ -162,19 +210,19 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
 def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
     """The quantiles; where `name` begins with nan, of the elements that are not."""
     way = _method(name, method)
-    asked = _fractions(xp, name, q)
+    asked = _fractions(xp, name, q, xp.device_of(a))
     axes = reduced_axes(name, axis, len(a.shape))
-    x = _sorted_lines(xp, name, a, axes)
+    x = _lines(xp, name, a, axes)
     x = x if asked.dtype is None else _as(xp, x, xp.result_type(x.dtype, asked.dtype))
     n, skips = x.shape[-1], name.startswith("nan")
     if n == 0 or 0 in asked.shape:
         found = xp.full((*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
     elif asked.numbers is not None and not skips:
-        last = x[..., n - 1]
-        parts = [xp.where(xp.isnan(last), last, _of_number(x, n, part, way)) for part in asked.numbers]
+        parts = _of_numbers(xp, x, [_share(n, q, way) for q in asked.numbers])
         found = xp.stack(parts, axis=0) if asked.shape else parts[0]
     else:
         fractions = xp.asarray(asked.numbers, device=xp.device_of(x)) if asked.array is None else asked.array
+        x = xp.sort(x, axis=-1)
         if skips:
             count = xp.sum(xp.astype(~xp.isnan(x), fractions.dtype), axis=-1, keepdims=True)
             found = xp.where(count == 0, math.nan, _of_array(xp, x, count, fractions, way))
@@ -185,28 +233,14 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     return xp.reshape(found, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))) if keepdims else found
 
 
-def median(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
-    """The element in the middle, or the mean of the two."""
-    axes = reduced_axes("median", axis, len(a.shape))
-    x = _sorted_lines(xp, "median", a, axes)
-    n = x.shape[-1]
-    if n == 0:
-        found = xp.full(tuple(x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
-    else:
-        last, found = x[..., n - 1], x[..., n // 2]
-        if n % 2 == 0:
-            found = x[..., n // 2 - 1] * 0.5 + found * 0.5  # not half of their sum, which may be infinite
-        found = xp.where(xp.isnan(last), last, found)
-    return xp.reshape(found, tuple(1 if i in axes else m for i, m in enumerate(a.shape))) if keepdims else found
-
-
 def _named(name: str) -> Callable[..., Any]:
     return lambda xp, a, q, axis, method, keepdims: _quantile(xp, name, a, q, axis, method, keepdims)
 
 
 _ORDER = "The gradient goes where that of sort goes; "
 
-composite("median(a: array, axis=None, *, keepdims=False)", median,
+composite("median(a: array, axis=None, *, keepdims=False)",
+          lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
           doc=f"The median over one axis, several, or all; nan where a nan is among the elements. {_ORDER}as numpy.median.")
 composite("nanmedian(a: array, axis=None, *, keepdims=False)",
           lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),

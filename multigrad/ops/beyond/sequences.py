@@ -14,7 +14,7 @@ def split(xp: Any, ary: Any, indices_or_sections: Any, axis: Any) -> list[Any]:
     """Slices along the axis: views."""
     axis = place("split", "axis", axis, len(ary.shape))
     n = ary.shape[axis]
-    if isinstance(indices_or_sections, (tuple, list)) or getattr(indices_or_sections, "shape", ()):
+    if isinstance(indices_or_sections, (tuple, list)) or (hasattr(indices_or_sections, "shape") and indices_or_sections.shape):
         bounds = [index(i) for i in indices_or_sections]
     else:
         count = index(indices_or_sections)

@@ -16,6 +16,13 @@ def place(name: str, what: str, axis: Any, ndim: int) -> int:
     return a % ndim
 
 
+def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """An array of that shape with `x` at `key`, False or 0 elsewhere."""
+    if xp.isdtype(x.dtype, "bool"):
+        return xp.unindex(xp.astype(x, xp.int8), key, shape) != 0
+    return xp.unindex(x, key, shape)
+
+
 def transpose(xp: Any, a: Any, axes: Any) -> Any:
     ndim = len(a.shape)
     if axes is None:
@@ -102,8 +109,7 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
     count = v.shape[0]
     n = count + abs(k)
     start = k if k >= 0 else -k * n
-    flat = xp.unindex(v, slice(start, start + count * (n + 1), n + 1) if count else slice(0, 0), (n * n,))
-    return xp.reshape(flat, (n, n))
+    return xp.reshape(among_zeros(xp, v, slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0), (n * n,)), (n, n))
 
 
 composite("transpose(a: array, axes=None)", transpose, doc="The axes in reverse order, or in that of `axes`. As numpy.transpose.")

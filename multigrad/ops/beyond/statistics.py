@@ -7,8 +7,9 @@ from typing import Any
 
 from ...registry import composite
 from ..kernels import conj, is_complex
+from ..keys import float_dtype
 from ..statistical import _count
-from .common import default, floating, is_floating, reduced_axes
+from .common import floating, is_floating, reduced_axes
 
 
 def ptp(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
@@ -49,9 +50,8 @@ def average(xp: Any, a: Any, axis: Any, weights: Any, returned: bool, keepdims: 
         total = xp.full_like(found, float(_count(a.shape, axis)))
     else:
         weights = _spread_weights(xp, a, axis, _like(xp, weights, a))
-        product = a * weights
         total = xp.sum(xp.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
-        found = xp.sum(product, axis=axis, keepdims=keepdims) / total
+        found = xp.sum(xp.multiply(a, weights), axis=axis, keepdims=keepdims) / total
     return (found, total) if returned else found
 
 
@@ -84,7 +84,10 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
     x = _observations(xp, name, m, rowvar)
     if y is not None:
         x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
-    x = xp.astype(x, dtype or (xp.result_type(x.dtype, default(xp)) if is_floating(xp, x.dtype) else default(xp)), copy=False)
+    if dtype is None:
+        x = floating(xp, x)
+        dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
+    x = xp.astype(x, dtype, copy=False)
     n = x.shape[1]
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
     if aweights is not None:

@@ -57,8 +57,8 @@ def parse(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[L
     left, arrow, right = text.partition("->")
     wrong = re.search(r"[^A-Za-z.,]", left + right.replace(",", "!"))
     if wrong is not None:
-        raise ValueError(f"einsum: {wrong.group().replace('!', ',')!r} in the subscripts {subscripts!r} is none: they are letters, '...', ',' between "
-                         "operands and one '->'.")
+        raise ValueError(f"einsum: {wrong.group().replace('!', ',')!r} in the subscripts {subscripts!r} is none: they are letters, '...', ',' "
+                         "between operands and one '->'.")
     parts = left.split(",")
     if len(parts) != len(shapes):
         raise ValueError(f"einsum: the subscripts {subscripts!r} are those of {len(parts)} operands; {len(shapes)} are given.")

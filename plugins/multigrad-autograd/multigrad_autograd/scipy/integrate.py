@@ -42,9 +42,8 @@ def odeint(func: Function, y0: Any, t: Any, args: Any = (), **options: Any) -> A
     if options.pop("full_output", False):
         raise NotImplementedError("odeint of boxes takes no full_output: what it adds has no derivative")
     dynamics = _time_last(func) if options.pop("tfirst", False) else func
-    args = tuple(tree.replaced(operand, a) for a in args)
-    y0 = operand(y0)
-    return _solve(dynamics, options, mg.reshape(y0, (-1,)) if boxed(y0) else np.ravel(y0), operand(t), args)
+    args = tuple(tree.replaced(_array, a) for a in args)
+    return _solve(dynamics, options, _joined([_array(y0)]), _array(t), args)
 
 
 def _time_last(func: Function) -> Function:
@@ -74,10 +73,16 @@ def _augmented(func: Function, n: int) -> Function:
     """The dynamics of the state of `func`, its cotangent, and those of time and parameters, in one vector."""
 
     def dynamics(state: Any, t: Any, *args: Any) -> Any:
-        slope, pullback = transformations.vjp(lambda y, t, args: _vector(func(y, t, *args)), state[:n], operand(t), args)
+        slope, pullback = transformations.vjp(lambda y, t, args: _vector(func(y, t, *args)), state[:n], _array(t), args)
         return _joined([slope, *tree.leaves(pullback(-state[n:2 * n]))])
 
     return dynamics
+
+
+def _array(x: Any) -> Any:
+    """A box as it is, anything else as an array, numbers too."""
+    x = operand(x)
+    return x if boxed(x) else np.asarray(x)
 
 
 def _vector(y: Any) -> Any:

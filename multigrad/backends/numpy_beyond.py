@@ -1,0 +1,146 @@
+"""NumPy: names beyond the standard. Each step is written over the last, since an array of a megabyte costs as much to get as to compute.
+
+That serves arrays of real floats of 32 bits and more; any other goes the way of all backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ..registry import OPS
+from .raw import RawNamespace
+from .spec import Backend
+
+
+def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
+    """The functions by operation. `backend` gives the one that they are of, once it is made."""
+
+    def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__name__
+
+        @wraps(function)
+        def chosen(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if type(x) is np.ndarray and x.dtype.kind == "f" and x.size and x.ndim and x.itemsize > 2:
+                return function(x, *args, **kwargs)
+            op = OPS[name]
+            bound = op.signature.bind(x, *args, **kwargs)
+            bound.apply_defaults()
+            forward = op.forward["*"] if isinstance(op.forward, dict) else op.forward
+            return forward(RawNamespace(backend()), *bound.arguments.values())
+
+        return chosen
+
+    own = (logistic, silu, silu_slope, softplus, softmax, log_softmax, log_sum_exp, order_statistics, places_of)
+    return {f.__name__: of_floats(f) for f in own} | {"relu": relu, "sigmoid": of_floats(_named("sigmoid", logistic))}
+
+
+def _named(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def renamed(x: Any, /) -> Any:
+        return function(x)
+
+    renamed.__name__ = name
+    return renamed
+
+
+def relu(x: Any, /) -> Any:
+    return np.maximum(x, 0)
+
+
+def logistic(x: Any, /) -> Any:
+    """1 / (1 + exp(-x)), where an infinite exponential gives 0."""
+    result = np.negative(x)
+    with np.errstate(over="ignore"):
+        np.exp(result, out=result)
+    result += 1
+    return np.reciprocal(result, out=result)
+
+
+def silu(x: Any, /) -> Any:
+    result = logistic(x)
+    result *= np.maximum(x, -2e4)  # at -inf it is 0
+    return result
+
+
+def silu_slope(x: Any, /) -> Any:
+    """s (1 + x (1 - s))."""
+    x = np.minimum(x, 1e3)
+    np.maximum(x, -1e3, out=x)
+    s = logistic(x)
+    result = np.subtract(1, s)
+    result *= x
+    result += 1
+    result *= s
+    return result
+
+
+def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """The larger of z and 0, and log1p of the exponential of -|z|."""
+    z = x if beta == 1 else x * beta
+    result = np.abs(z)
+    np.negative(result, out=result)
+    np.exp(result, out=result)
+    np.log1p(result, out=result)
+    result += np.maximum(z, 0)
+    if beta != 1:
+        result /= beta
+    np.copyto(result, x, where=z > threshold)
+    return result
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    result = x - np.maximum.reduce(x, axis, keepdims=True)
+    np.exp(result, out=result)
+    result /= np.add.reduce(result, axis, keepdims=True)
+    return result
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    peak = np.maximum.reduce(x, axis, keepdims=True)
+    result = x - np.where(np.isfinite(peak), peak, 0)
+    result -= np.log(np.add.reduce(np.exp(result), axis, keepdims=True))
+    return result
+
+
+def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element of each line, and log1p of the sum of the others. A line where that is infinite or nan goes the way of all backends."""
+    if isinstance(axis, tuple):
+        axis = tuple(a % x.ndim for a in axis)
+    elif axis is not None:
+        axis = (axis % x.ndim,)
+    else:
+        axis = tuple(range(x.ndim))
+    shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+    rest = tuple(i for i in range(x.ndim) if i not in axis)
+    rows = x.transpose(rest + axis).reshape(-1, int(np.prod([x.shape[a] for a in axis])))
+    number, place = np.arange(len(rows)), rows.argmax(1)
+    peak = rows[number, place]
+    known = np.isfinite(peak)
+    shift = peak if known.all() else np.where(known, peak, 0)
+    powers = rows - shift[:, None]
+    np.exp(powers, out=powers)
+    powers[number, place] = 0
+    result = np.log1p(np.add.reduce(powers, 1)) + peak
+    if not known.all():
+        result = np.where(known, result, np.where(np.isnan(peak), np.nan, peak))
+    return result.reshape(shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i in rest))
+
+
+def order_statistics(x: Any, /, places: Any) -> Any:
+    """By partition, which takes time in proportion to the elements."""
+    places = list(places)
+    return np.partition(x, places, axis=-1)[..., places]
+
+
+def places_of(x: Any, values: Any, /, places: Any) -> Any:
+    """Where each value occurs once, that place; else by sorting, as on any backend."""
+    found = []
+    for i in range(len(places)):
+        here = x == values[..., i, None]
+        if not (np.add.reduce(here, -1, dtype=np.intp) == 1).all():
+            return np.argsort(x, axis=-1, stable=True)[..., list(places)]
+        found.append(here.argmax(-1))
+    return np.stack(found, axis=-1)
