@@ -34,7 +34,8 @@ HOW = """NOT RUN: HIPS autograd's own tests, because AUTOGRAD names no checkout 
 def run(checkout: Path, report: Path) -> int:
     """Run the tests, with their results in `report`. Returns pytest's status."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "hips_autograd", "-c", os.devnull, "--rootdir", str(checkout),
-               "-W", "ignore", "-rfE", "--tb=short", "--expected", str(EXPECTED), f"--junit-xml={report}", *(f"tests/test_{name}.py" for name in FILES)]
+               "-W", "ignore", "-rfE", "--tb=short", "--expected", str(EXPECTED), f"--junit-xml={report}",
+               *(f"tests/test_{name}.py" for name in FILES)]  # fmt: skip
     path = os.pathsep.join([str(CLIENTS), "tests", os.environ.get("PYTHONPATH", "")])
     print(f"== HIPS autograd's tests on multigrad-autograd: {checkout}", flush=True)
     return subprocess.run(command, cwd=checkout, env=os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg"}, check=False).returncode
