@@ -9,6 +9,7 @@
 #   make test-oldest     the same as test, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
+#   make test-clients    other projects' own tests on multigrad: those of HIPS autograd on multigrad-autograd; AUTOGRAD names a checkout of it
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make conformance-table    run the conformance suite and write the table of operations by backends into its README
@@ -17,7 +18,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
+.PHONY: help demo test test-all test-clients test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -131,6 +132,11 @@ tests: $(READY)
 test-standard: $(READY)
 	@$(if $(ARRAY_API_TESTS),$(PY) -m pip install --quiet -r "$(ARRAY_API_TESTS)/requirements.txt")
 	@ARRAY_API_TESTS="$(ARRAY_API_TESTS)" $(PY) tools/standard.py $(ARGS)
+
+# -- other projects' own tests, from checkouts: AUTOGRAD=<a checkout of HIPS/autograd>
+
+test-clients: $(READY)
+	@AUTOGRAD="$(AUTOGRAD)" $(PY) tools/hips_tests.py $(ARGS)
 
 # -- the same programs through PyTorch, which lies beside the environment so that nothing else meets it.
 #    (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL may name an index with builds for the CPU only, which are smaller.)

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+import multigrad as mg
 from multigrad.autograd import Function
+from multigrad.extend import level_of
 
 from .boxes import conjugate, has_box, is_box, leaves, mapped, plain, value
 from .spaces import SparseObject, vspace
@@ -111,9 +113,9 @@ class Call:
         self.output = self.f_raw(*self.filled(map(value, values)), **self.kwargs)
         return tuple([np.asarray(x) if isinstance(x, (bool, int, float, complex, np.generic)) else x for x in leaves(self.output)])
 
-    def known(self, saved: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-        """The output and the arguments of what was saved."""
-        values = [_scalar(plain(x)) for x in saved]
+    def known(self, saved: Sequence[Any], level: int = 0) -> tuple[Any, tuple[Any, ...]]:
+        """The output and the arguments of what was saved; without their layer of that level."""
+        values = [_scalar(plain(x.array if level and level_of(x) == level else x)) for x in saved]
         n = len(self.given)
         return self.built(values[n:]), self.filled(values[:n])
 
@@ -146,7 +148,7 @@ class Primitive(Function):
         maker = primitive_vjps.get(call.function)
         if maker is None:
             raise NotImplementedError(f"VJP of {get_name(call.function)} wrt argnums {call.argnums} not defined")
-        ans, args = call.known(ctx.saved_tensors)
+        ans, args = call.known(ctx.saved_tensors, 0 if mg.is_grad_enabled() else max(map(level_of, gs)))  # what is not recorded needs no history
         g = call.built([_scalar(plain(conjugate(x))) for x in gs])
         return None, *call.lists(maker(call.argnums, ans, args, call.kwargs)(g))
 

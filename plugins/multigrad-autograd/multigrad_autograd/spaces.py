@@ -144,7 +144,7 @@ class ComplexArrayVSpace(ArrayVSpace):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        return 2 * math.prod(self.shape)
+        return 2 * int(math.prod(self.shape))
 
     def ones(self) -> Any:
         return np.full(self.shape, 1.0 + 1.0j, dtype=self.dtype)

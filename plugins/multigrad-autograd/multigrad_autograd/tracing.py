@@ -117,13 +117,18 @@ def _function(op: Op) -> Function:
     """An operation as a function of the values of all its parameters, by position."""
 
     def function(*args: Any) -> Any:
-        if not any(is_array(x) for a in args for x in (a if isinstance(a, tuple) else (a,))):
-            args = tuple([np.asarray(a) if role != "plain" and isinstance(a, (int, float, complex)) else a
-                          for role, a in zip(op.roles.values(), args, strict=True)])
+        if not any(map(is_array, _parts(args))):
+            args = tuple([_array(a) if role != "plain" else a for role, a in zip(op.roles.values(), args, strict=True)])
         return carry_out(op, args)
 
     function.__name__ = op.name.rpartition(".")[2]
     return function
+
+
+def _array(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(_array, x))
+    return np.asarray(x) if isinstance(x, (int, float, complex)) else x
 
 
 def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:

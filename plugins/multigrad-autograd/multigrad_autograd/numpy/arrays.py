@@ -23,13 +23,13 @@ _NUMBERS = {float, int, np.float64}
 # -- shapes
 
 
-def reshape(a: Any, /, shape: Any = None, order: str | None = "C", **more: Any) -> Any:
+def reshape(a: Any, /, shape: Any = None, order: Any = "C", **more: Any) -> Any:
     if type(shape) is tuple and order == "C" and not more:
         return _reshape(a, shape)
     return np.reshape(a, shape, order=order, **more)
 
 
-def ravel(a: Any, order: str | None = "C") -> Any:
+def ravel(a: Any, order: Any = "C") -> Any:
     return _reshape(a, (-1,)) if order == "C" else np.ravel(a, order)
 
 

@@ -36,16 +36,17 @@ OF_SEQUENCES = frozenset({
 
 
 def _wrapped(name: str, raw: Any, boxed: Mapping[str, Function]) -> Function:
-    if name in boxed:
-        return general(raw, boxed[name])
-    if name in UNARY:
-        return unary(raw, UNARY[name])
-    if name in BINARY:
-        return binary(raw, BINARY[name])
-    if name in SEQUENCES:
-        return general(raw, SEQUENCES[name], sequences=True)
-    if name in NONDIFFERENTIABLE:
-        return constant(raw)
+    for key in (name, getattr(raw, "__name__", name)):
+        if key in boxed:
+            return general(raw, boxed[key])
+        if key in UNARY:
+            return unary(raw, UNARY[key])
+        if key in BINARY:
+            return binary(raw, BINARY[key])
+        if key in SEQUENCES:
+            return general(raw, SEQUENCES[key], sequences=True)
+        if key in NONDIFFERENTIABLE:
+            return constant(raw)
     return primitive(raw, otherwise=general(raw, raw, sequences=name in OF_SEQUENCES))
 
 
@@ -120,13 +121,23 @@ def _in_columns(parts: list[Any]) -> Any:
     return SEQUENCES["concatenate"]([c if c.ndim > 1 else c[:, None] for c in columns], -1)
 
 
+class _Integer(type):
+    """The type of NumPy's integer types as they are here: they make numbers and arrays of the values of boxes, and mean NumPy's otherwise."""
+
+    kind: type
+
+    def __call__(cls, x: Any = 0, *args: Any) -> Any:
+        return cls.kind(value(x), *args)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.kind)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.kind)
+
+
 def _of_values(kind: type) -> type:
-    """An integer type that makes numbers and arrays of the values of boxes as well, as HIPS autograd's does."""
-
-    def new(cls: type, x: Any = 0, *args: Any) -> Any:
-        return kind(value(x), *args)
-
-    return type(kind.__name__, (kind,), {"__new__": new, "__module__": kind.__module__})
+    return _Integer(kind.__name__, (kind,), {"__module__": kind.__module__, "kind": kind})
 
 
 def metadata(a: Any) -> tuple[Any, ...]:
