@@ -173,13 +173,14 @@ def _logsumexp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: bool)
 def _logsumexp_forward(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """The largest elements are taken out, so that nothing overflows, and counted, so that what the others add is not lost beside 1."""
     top = np.max(x, axis=axis, keepdims=True)
+    if not np.isfinite(top).all():
+        return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
     largest = x == top
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        terms = np.exp(x - top)
-        count = np.sum(terms, axis=axis, keepdims=True, where=largest)
-        out = np.log1p(np.sum(terms, axis=axis, keepdims=True, where=~largest) / np.where(count == 0, 1.0, count)) + np.log(count) + top
-    return out if keepdims else out[()] if not out.ndim else np.squeeze(out, axis=axis)
+    terms = np.where(largest, 0.0, np.exp(x - top))
+    count = np.sum(largest, axis=axis, keepdims=True)
+    out = np.log1p(np.sum(terms, axis=axis, keepdims=True) / count) + np.log(count) + top
+    out = out if x.dtype == out.dtype else out.astype(x.dtype)
+    return out if keepdims else np.squeeze(out, axis=axis)[()]
 
 
 mg.registry.define("hips.logsumexp(x, /, axis=None, keepdims=False)", x=_logsumexp_vjp, jvp=_logsumexp_jvp, batching="axis", chapter="hips",
