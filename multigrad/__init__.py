@@ -21,6 +21,7 @@ from . import autograd, func, registry
 from . import protocols as _protocols  # noqa: F401  which gives array objects NumPy's protocols
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
+from .clients import register_clients
 from .engine import element as _element
 from .engine.convert import asarray, default_host, tensor, use_backend
 from .engine.foreign import FUNCTIONS as _FUNCTIONS
@@ -51,6 +52,7 @@ __all__ = [
     "is_grad_enabled",
     "namespace",
     "no_grad",
+    "register_clients",
     "registry",
     "set_grad_enabled",
     "tensor",

@@ -66,12 +66,12 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
                   key_is_plain: bool = False) -> Callable[..., Any]:
     """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
 
-    method        for a class of array objects
+    method        for a class of array objects: all but the array may be given by name, as in NumPy's `x.astype(dtype=float)`
     reflected     with its two arguments exchanged, for `__radd__` and its kin
     operator      for Python's operators: returns NotImplemented for an operand that is no array, so that this operand may answer
     key_is_plain  the key is one of integers and slices
     """
-    text = "\n".join(_function_lines(op, reflected, key_is_plain))
+    text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
         "_kinds": element.by_type, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
@@ -111,9 +111,9 @@ def _order(op: Op, reflected: bool) -> tuple[str, ...]:
     return (names[1], names[0], *names[2:]) if reflected else tuple(names)
 
 
-def _function_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
+def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
-    yield f"def function({_parameters(op, reflected)}):"
+    yield f"def function({_parameters(op, reflected, method)}):"
     yield "    _r = _gate()"
     yield "    if _r is not True and _told and _r.operations:"
     yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
@@ -168,7 +168,7 @@ def _also_positional(op: Op) -> tuple[str, ...]:
     return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
 
 
-def _parameters(op: Op, reflected: bool) -> str:
+def _parameters(op: Op, reflected: bool, method: bool) -> str:
     kinds = inspect._ParameterKind
     parts: list[str] = []
     parameters = list(op.signature.parameters.values())
@@ -179,14 +179,14 @@ def _parameters(op: Op, reflected: bool) -> str:
     free = () if starred else _also_positional(op)
     parameters.sort(key=lambda p: 0 if p.kind is not p.KEYWORD_ONLY else 1 + free.index(p.name) if p.name in free else 1 + len(free))
     for p in parameters:
-        if last is kinds.POSITIONAL_ONLY and p.kind is not kinds.POSITIONAL_ONLY:
+        if last is kinds.POSITIONAL_ONLY and (method or p.kind is not kinds.POSITIONAL_ONLY):
             parts.append("/")
         if p.kind is kinds.KEYWORD_ONLY and not starred and p.name not in free:
             starred = True
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
         parts.append(text if p.default is p.empty else f"{text}=_default_{p.name}")
-        last = p.kind
+        last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
     return ", ".join(parts)
