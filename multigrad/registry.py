@@ -168,7 +168,8 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 def is_prefix(name: str) -> bool:
     """Whether names of operations have that prefix."""
-    return any(known.startswith(f"{name}.") for known in list(OPS) if "." in known)  # a list: other threads may declare some meanwhile
+    prefix = f"{name}."
+    return any(known.startswith(prefix) for known in list(OPS) if "." in known)  # a list: other threads may declare some meanwhile
 
 
 def is_declared(name: str) -> bool:
