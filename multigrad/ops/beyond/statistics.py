@@ -86,8 +86,9 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
         x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
     if dtype is None:
         x = floating(xp, x)
-        dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
-    x = xp.astype(x, dtype, copy=False)
+        if x.dtype not in (xp.float64, xp.complex128):  # which are enough for any default
+            dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
+    x = x if dtype is None else xp.astype(x, dtype, copy=False)
     n = x.shape[1]
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
     if aweights is not None:
