@@ -47,7 +47,7 @@ def register_clients() -> None:
             _registered.add(place)  # first, since a registration may make Tensors
             import_module(f".{name}", __name__).register(module)
             known = len(sys.modules)
-        imported.seen[0] = -1 if late else known
+        imported.looked(-1 if late else known)
 
 
 def __getattr__(name: str) -> ModuleType:
