@@ -12,10 +12,16 @@ from collections.abc import Set
 from importlib import import_module
 from threading import RLock
 from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
 
 from ..engine import copying, imported
 from ..errors import program
 from ..provided import provide
+
+if TYPE_CHECKING:
+    from . import scipy_fft
+
+__all__ = ["register_clients", "scipy_fft"]
 
 PLACES = {"einops._backends": "einops", "matplotlib.units": "matplotlib", "autoray.autoray": "autoray"}
 """The module that knows where arrays register, and the one here that registers them there, by `register(module)`."""
@@ -43,7 +49,14 @@ def register_clients() -> None:
             _registered.add(place)  # first, since a registration may make Tensors
             import_module(f".{name}", __name__).register(module)
             known = len(sys.modules)
-        imported.seen[0] = -1 if late else known
+        imported.looked(-1 if late else known)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`scipy_fft`, imported when it is first asked for."""
+    if name != "scipy_fft":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f".{name}", __name__)
 
 
 def _unfinished(module: ModuleType) -> bool:
