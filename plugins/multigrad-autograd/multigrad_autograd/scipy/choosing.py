@@ -15,10 +15,11 @@ import numpy as np
 import multigrad as mg
 from multigrad import extend
 
-__all__ = ["arrays", "boxed", "differentiable", "first_box", "operand", "positive", "refusing"]
+__all__ = ["arrays", "boxed", "differentiable", "first_box", "operand", "positive", "refusing", "simple"]
 
 Function = Callable[..., Any]
 level_of = extend.level_of
+DOUBLE = np.dtype(np.float64)
 
 
 def boxed(*values: Any) -> bool:
@@ -59,6 +60,18 @@ def positive(x: Any) -> Any:
     if type(x) is float:
         return x if x > 0 else float("nan")
     return mg.where(x > 0, x, float("nan")) if level_of(x) else np.where(x > 0, x, np.nan)
+
+
+def simple(*values: Any) -> bool:
+    """Whether all values are floats or float64 arrays, of which most functions can be computed without looking at each argument."""
+    for x in values:
+        kind = type(x)
+        if kind is np.ndarray:
+            if x.dtype is not DOUBLE:
+                return False
+        elif kind is not float and kind is not np.float64 and kind is not int:
+            return False
+    return True
 
 
 def differentiable(plain: Function, boxes: Function, arrays: int = 9) -> Function:

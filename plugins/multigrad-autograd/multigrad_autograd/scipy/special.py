@@ -16,7 +16,7 @@ import scipy.special
 
 import multigrad as mg
 
-from .choosing import arrays, boxed, differentiable, operand
+from .choosing import arrays, boxed, differentiable, operand, simple
 
 __all__ = ["beta", "betainc", "betaln", "digamma", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammainc", "gammaincc", "gammaln",
            "gammasgn", "i0", "i1", "iv", "ive", "j0", "j1", "jn", "logit", "logsumexp", "multigammaln", "polygamma", "psi", "rgamma", "y0", "y1",
@@ -171,11 +171,16 @@ def _logsumexp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: bool)
 
 
 def _logsumexp_forward(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest element is taken out, so that nothing overflows."""
+    """The largest elements are taken out, so that nothing overflows, and counted, so that what the others add is not lost beside 1."""
     top = np.max(x, axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    out = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
-    return out if keepdims else out[()] if not out.ndim else np.squeeze(out, axis=axis)
+    if not np.isfinite(top).all():
+        return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
+    largest = x == top
+    terms = np.where(largest, 0.0, np.exp(x - top))
+    count = np.sum(largest, axis=axis, keepdims=True)
+    out = np.log1p(np.sum(terms, axis=axis, keepdims=True) / count) + np.log(count) + top
+    out = out if x.dtype == out.dtype else out.astype(x.dtype)
+    return out if keepdims else np.squeeze(out, axis=axis)[()]
 
 
 mg.registry.define("hips.logsumexp(x, /, axis=None, keepdims=False)", x=_logsumexp_vjp, jvp=_logsumexp_jvp, batching="axis", chapter="hips",
@@ -199,4 +204,11 @@ def _reduced(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(shape) if i not in gone])
 
 
-logsumexp = differentiable(scipy.special.logsumexp, _named("logsumexp", _logsumexp_of_boxes), 1)
+def _raw_logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """SciPy's value, and where there is no more than an array and an axis without its ways for all kinds of arrays."""
+    if b is None and not return_sign and type(a) is np.ndarray and a.size and simple(a):
+        return _logsumexp_forward(a, axis, keepdims)
+    return scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
+
+
+logsumexp = differentiable(_raw_logsumexp, _named("logsumexp", _logsumexp_of_boxes), 1)

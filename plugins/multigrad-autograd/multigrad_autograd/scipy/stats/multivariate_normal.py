@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 import multigrad as mg
 
-from ..choosing import boxed, differentiable, operand
+from ..choosing import boxed, differentiable, operand, simple
 
 __all__ = ["entropy", "logpdf", "pdf"]
 
@@ -117,7 +117,20 @@ def _entropy(mean: Any = None, cov: Any = 1.0) -> Any:
     return mg.hips.mvn_entropy(_shaped(np.zeros(1), mean, cov)[2])
 
 
-logpdf = differentiable(_scipy.logpdf, _logpdf, 3)
-pdf = differentiable(_scipy.pdf, _pdf, 3)
+def _quick(x: Any, mean: Any, cov: Any) -> bool:
+    """Whether shapes and dtypes are those that the forward takes; SciPy takes more."""
+    return simple(x, mean, cov) and np.ndim(cov) == 2 and np.shape(mean) == cov.shape[:1] == np.shape(x)[-1:] and cov.shape[0] == cov.shape[1]
+
+
+def _raw_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+    return (_logpdf_forward if _quick(x, mean, cov) else _scipy.logpdf)(x, mean, cov, allow_singular)
+
+
+def _raw_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+    return np.exp(_logpdf_forward(x, mean, cov, allow_singular)) if _quick(x, mean, cov) else _scipy.pdf(x, mean, cov, allow_singular)
+
+
+logpdf = differentiable(_raw_logpdf, _logpdf, 3)
+pdf = differentiable(_raw_pdf, _pdf, 3)
 entropy = differentiable(_scipy.entropy, _entropy, 2)
 logpdf.__name__, pdf.__name__, entropy.__name__ = "logpdf", "pdf", "entropy"
