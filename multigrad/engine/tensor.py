@@ -48,6 +48,7 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
+    _differentiates = True
     _array: Any
     _cell: list[int]
     _elem: Element
