@@ -86,9 +86,8 @@ def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
     n = x.shape[-1]
     if first == last == 1.0:
         return x
-    where = xp.arange(n, device=x.device)
-    factors = xp.where(where == 0, first, 1.0) * xp.where(where == n - 1, last, 1.0)
-    return x * xp.astype(factors, x.dtype)
+    where, ones = xp.arange(n, device=x.device), xp.ones(n, dtype=x.dtype, device=x.device)
+    return x * xp.where(where == 0, first, ones) * xp.where(where == n - 1, last, ones)
 
 
 def _cosines(xp: Any, x: Any, kind: int) -> Any:
