@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 from . import inspection, methods, observe, registry
@@ -73,6 +74,8 @@ class Namespace:
                 return Namespace(self._host, f"{name}.")
             if name in CONSTANTS:
                 return CONSTANTS[name]
+            if name == "lib" and not self._host.backend.capabilities.strict:  # where NumPy keeps it, and xarray looks for it
+                return SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=self.sliding_window_view))
             if name in element.DTYPES or (name in element.MORE_DTYPES and hasattr(self._host.backend.namespace, name)):
                 return getattr(self._host.backend.namespace, name)
         if op is not None:

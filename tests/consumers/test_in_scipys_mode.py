@@ -16,7 +16,7 @@ TABLES = sorted(path.name for library in ("scipy", "sklearn") for path in HERE.g
 
 
 def test_they_are_found() -> None:
-    assert FILES == ["test_scipy.py", "test_scipy_refused.py", "test_scipy_special.py"]
+    assert FILES == ["test_scipy.py", "test_scipy_refused.py", "test_scipy_sklearn.py", "test_scipy_special.py"]
 
 
 @pytest.mark.parametrize("files", [[file] for file in FILES] + [TABLES] * bool(TABLES))
