@@ -9,7 +9,8 @@
 #   make test-oldest     the same as test, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
-#   make test-clients    other libraries' own tests over multigrad: SciPy's tests of array libraries; minutes. PARTS="scipy" chooses
+#   make test-clients    other projects' own tests over multigrad, minutes: SciPy's tests of array libraries; those of HIPS autograd, if AUTOGRAD names a
+#                        checkout of it, and its examples, if AUTOGRAD_EXAMPLES does
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
@@ -138,6 +139,9 @@ test-standard: $(READY)
 
 test-clients: $(READY)
 	@$(PY) tools/clients.py $(PARTS)
+	@AUTOGRAD="$(AUTOGRAD)" $(PY) tools/hips_tests.py
+	@$(if $(AUTOGRAD_EXAMPLES),$(PY) -m pip install --quiet --no-deps autograd)
+	@AUTOGRAD_EXAMPLES="$(AUTOGRAD_EXAMPLES)" $(PY) tools/hips_examples.py
 
 # -- the same programs through PyTorch, which lies beside the environment so that nothing else meets it.
 #    (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL may name an index with builds for the CPU only, which are smaller.)

@@ -11,7 +11,7 @@ from ..engine.element import Host, by_type, mixed
 from ..engine.fast import function_of
 from ..engine.level import Layer
 from ..errors import GradientError
-from ..registry import OPS
+from ..registry import OPS, Op, keeping, on_declaration
 
 
 class Functions:
@@ -24,10 +24,22 @@ class Functions:
         if name.startswith("__"):
             raise AttributeError(name)
         op = OPS.get(self._prefix + name)
-        return Functions(f"{self._prefix}{name}.") if op is None else function_of(op)
+        if op is None:
+            return Functions(f"{self._prefix}{name}.")
+        function = function_of(op)
+        with keeping:
+            if OPS.get(op.name) is op:
+                setattr(self, name, function)  # found at once from now on
+        return function
+
+    def forget(self, op: Op) -> None:
+        """Drop the function of a former declaration."""
+        with keeping:
+            vars(self).pop(op.name.removeprefix(self._prefix), None)
 
 
 of: Any = Functions()
+on_declaration(of.forget)
 
 
 def layers(value: Any) -> Iterator[Layer]:
