@@ -26,13 +26,13 @@ def text_of(path: Path) -> str:
 
 
 def is_public(module: str, name: str) -> bool:
-    """Whether a module offers that name to others: a module of its own, what it lists, or an operation."""
+    """Whether a module offers that name to others: a module of its own, what it lists, an operation, or a prefix of operations."""
     if f"{module}.{name}" in PUBLIC:
         return True
     if module not in PUBLIC or name.startswith("_"):
         return False
     names = getattr(importlib.import_module(module), "__all__", None)
-    return names is None or name in names or (module == "multigrad" and name in mg.registry.OPS)
+    return names is None or name in names or (module == "multigrad" and any(f"{op}.".startswith(f"{name}.") for op in mg.registry.OPS))
 
 
 def uses(path: Path) -> list[str]:

@@ -18,12 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 VERSION = r'^version = "(.*)"$'
 SERIES = r'"multigrad-array(>=[^"]*)"'
+SPECIAL = r'"multigrad-special(>=[^"]*)"'
 MODULE = r'^__version__ = "(.*)"$'
 
 # What each file repeats; the group of a pattern is the part that a release changes.
 PLACES: dict[str, tuple[str, ...]] = {
     "pyproject.toml": (VERSION,),
     "conformance/pyproject.toml": (VERSION, SERIES),
+    "plugins/multigrad-autograd/pyproject.toml": (VERSION, SERIES, SPECIAL),
     "plugins/multigrad-special/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/README.md": (SERIES,),
@@ -58,7 +60,7 @@ def rewritten(root: Path) -> Iterator[tuple[Path, str, str]]:
     for name, patterns in PLACES.items():
         text = before = (root / name).read_text()
         for pattern in patterns:
-            text = replaced(text, pattern, series(version) if pattern == SERIES else version, name)
+            text = replaced(text, pattern, series(version) if pattern in (SERIES, SPECIAL) else version, name)
         if name.endswith("pyproject.toml"):
             text = URLS.sub("", text)
             if repository:

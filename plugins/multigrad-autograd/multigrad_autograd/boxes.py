@@ -1,0 +1,135 @@
+"""What a function sees while it is differentiated, and how values enter a derivative and leave it.
+
+A box is an array object of multigrad, a Tensor or a Dual at the level of the derivative that is being taken. Containers stay what they are,
+with boxes in the place of their numbers and arrays. Raw arrays go in, raw arrays come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import multigrad as mg
+from multigrad.extend import innermost, level_of
+
+__all__ = ["conjugate", "entered", "has_box", "is_box", "leaves", "left", "level", "mapped", "plain", "value"]
+
+Tensor = mg.Tensor
+
+
+def is_box(x: Any) -> bool:
+    """Whether `x` is an array of multigrad: a Tensor, a Dual, or any other layer."""
+    return type(x) is Tensor or level_of(x) > 0
+
+
+_FLOAT = np.dtype(np.float64)
+_PLAIN = {np.ndarray, float, int, str, bool, type(None), np.float64, slice}
+
+
+def has_box(x: Any) -> bool:
+    """Whether `x` is a box, or a container with one in it."""
+    kind = type(x)
+    if kind is Tensor:
+        return True
+    if kind in _PLAIN:
+        return False
+    if kind is list or kind is tuple:
+        return any(map(has_box, x))
+    return any(map(is_box, leaves(x)))
+
+
+def level(x: Any) -> int:
+    """The highest level in `x`, 0 where there is no box."""
+    return max(map(level_of, leaves(x)), default=0)
+
+
+_ARRAYS = {Tensor, np.ndarray, np.float64, float}
+
+# -- containers: dictionaries, lists and tuples
+
+
+def leaves(x: Any) -> Iterator[Any]:
+    """What is in nested dictionaries, lists and tuples, in order."""
+    if isinstance(x, dict):
+        for child in x.values():
+            yield from leaves(child)
+    elif isinstance(x, (list, tuple)):
+        for child in x:
+            yield from leaves(child)
+    else:
+        yield x
+
+
+def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:
+    """The same structure with `function` applied to each leaf, and to the leaves at its place in `others`."""
+    if type(x) in _ARRAYS:
+        return function(x, *others)
+    if isinstance(x, dict):
+        children = {key: mapped(function, child, *[o[key] for o in others]) for key, child in x.items()}
+        return children if type(x) is dict else type(x)(children)
+    if isinstance(x, (list, tuple)):
+        parts = [mapped(function, child, *[o[i] for o in others]) for i, child in enumerate(x)]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    return function(x, *others)
+
+
+# -- in and out
+
+
+def entered(x: Any) -> Any:
+    """`x` as a derivative with respect to it can be taken: Python's numbers as arrays, and integer arrays in floating point.
+
+    Raises TypeError for what has no derivative.
+    """
+    return mapped(_entered, x)
+
+
+def _entered(x: Any) -> Any:
+    if type(x) is np.ndarray or is_box(x):
+        return x.astype(np.float64) if type(x) is np.ndarray and x.dtype.kind in "iub" else x
+    if isinstance(x, (float, complex, np.inexact, np.ndarray)):
+        return np.asarray(x)
+    raise TypeError(f"Can't differentiate w.r.t. type {type(x)}")
+
+
+def left(x: Any) -> Any:
+    """A result as NumPy gives it: arrays without axes are scalars."""
+    return mapped(_scalar, x)
+
+
+def _scalar(x: Any) -> Any:
+    return x[()] if type(x) is np.ndarray and not x.ndim else x
+
+
+def plain(x: Any) -> Any:
+    """The raw array of a box that has no derivative at any level; anything else as it is."""
+    y = x
+    while isinstance(y, Tensor):
+        if y.requires_grad:
+            return x
+        y = y.array
+    return x if level_of(y) else y
+
+
+def value(x: Any) -> Any:
+    """The raw array in a box, for what has no derivative. Raises TypeError under vmap, where there is one for each example."""
+    if not is_box(x):
+        return mapped(value, x) if isinstance(x, (list, tuple)) and has_box(x) else x
+    raw = innermost(x)
+    if np.shape(raw) != tuple(x.shape):
+        raise TypeError("multigrad_autograd: under vmap an array has a value for each example; use the functions of multigrad there")
+    return raw
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate of every leaf: from multigrad's convention for complex gradients to HIPS's, and back."""
+    return mapped(_conjugate, x)
+
+
+def _conjugate(x: Any) -> Any:
+    dtype = getattr(x, "dtype", None)
+    if dtype is _FLOAT or getattr(dtype, "kind", "") != "c":
+        return x
+    return mg.conj(x) if is_box(x) else np.conj(x)

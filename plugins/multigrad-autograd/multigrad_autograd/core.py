@@ -1,0 +1,133 @@
+"""Derivatives of functions of one argument, in both modes, with HIPS autograd's meaning of complex gradients.
+
+A function of HIPS's `grad` of complex arguments gives the conjugate of what multigrad's gives, so that gradients of holomorphic functions are
+their derivatives. Cotangents go in conjugated and gradients come out conjugated; rules written by users see HIPS's as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from multigrad import Tensor, func
+from multigrad.extend import level_of
+
+from .boxes import conjugate, entered, is_box, left, level, mapped
+from .rules import (
+    JVPNode,
+    VJPNode,
+    def_linear,
+    defjvp,
+    defjvp_argnum,
+    defjvp_argnums,
+    defvjp,
+    defvjp_argnum,
+    defvjp_argnums,
+    primitive_jvps,
+    primitive_vjps,
+    primitive_with_deprecation_warnings,
+)
+from .rules import primitive_with_deprecation_warnings as primitive
+from .spaces import SparseObject, VSpace, vspace
+
+__all__ = [
+    "JVPNode", "SparseObject", "VJPNode", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum",
+    "defvjp_argnums", "make_jvp", "make_vjp", "primitive", "primitive_jvps", "primitive_vjps", "primitive_with_deprecation_warnings", "vspace",
+]  # fmt: skip
+
+Function = Callable[..., Any]
+
+_FLOAT = np.dtype(np.float64)
+INDEPENDENT = "Output seems independent of input."
+
+
+def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
+    """Call `fun(x)`. Returns (vjp, output): `vjp(g)` takes a cotangent of the output to one of `x`, any number of times."""
+    traced = Traced(fun)
+    out, pullback = func.vjp(traced, entered(x))
+    if not traced.depends:
+        warnings.warn(INDEPENDENT, stacklevel=2)
+        return lambda g: vspace(x).zeros(), left(out)
+
+    def vjp(g: Any) -> Any:
+        return left(conjugate(pullback(cotangent(g, out))[0]))
+
+    return vjp, left(out)
+
+
+def make_jvp(fun: Function, x: Any) -> Function:
+    """Return `jvp(g)`, which calls `fun(x)` and returns (output, derivative of the output along `g`)."""
+
+    def jvp(g: Any) -> tuple[Any, Any]:
+        traced = Traced(fun)
+        primal = entered(x)
+        out, moved = func.jvp(traced, (primal,), (tangent(g, primal),))
+        if not traced.depends:
+            warnings.warn(INDEPENDENT, stacklevel=2)
+        return left(out), left(moved)
+
+    return jvp
+
+
+def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
+    """The value of `fun(x)`, which is one real number, and its gradient; `name` is that of the operator, for errors."""
+    traced = Traced(fun)
+    out, gradient = _both(entered(x), traced, name)
+    if not traced.depends:
+        warnings.warn(INDEPENDENT, stacklevel=3)
+    return left(out), left(conjugate(gradient))
+
+
+@func.value_and_grad
+def _both(x: Any, traced: Traced, name: str) -> Any:
+    out = traced(x)
+    if (type(out) is not Tensor or out.shape or out.dtype is not _FLOAT) and (space := vspace(out)).size != 1:
+        raise TypeError(f"{name} only applies to real scalar-output functions, but the output has the space {space}. "
+                        "Try jacobian, elementwise_grad or holomorphic_grad.")
+    return out
+
+
+class Traced:
+    """A function that notes whether its output is of the level of its input, or above."""
+
+    __slots__ = ("depends", "function")
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.depends = False
+
+    def __call__(self, x: Any) -> Any:
+        out = self.function(x)
+        if type(out) is Tensor and type(x) is Tensor:
+            self.depends = level_of(out) >= level_of(x)
+            return out
+        self.depends = level(out) >= level(x) > 0
+        return mapped(_array, out)
+
+
+def _array(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, (bool, int, float, complex, np.generic)) else x
+
+
+def cotangent(g: Any, out: Any) -> Any:
+    """A cotangent of the output as multigrad takes it: of its structure, shapes and dtypes, conjugated."""
+    return conjugate(tangent(g, out))
+
+
+def tangent(g: Any, like: Any) -> Any:
+    if isinstance(g, SparseObject):
+        g = g.dense()
+    return mapped(_fitting, like, g) if isinstance(like, (dict, list, tuple)) else _fitting(like, g)
+
+
+def _fitting(like: Any, g: Any) -> Any:
+    if is_box(g):
+        return g
+    shape, dtype = np.shape(like), getattr(like, "dtype", None)
+    g = np.asarray(g)
+    if dtype is not None and g.dtype != dtype and np.can_cast(g.dtype, dtype, "same_kind"):
+        g = g.astype(dtype)
+    return g if g.shape == shape else np.broadcast_to(g, shape)

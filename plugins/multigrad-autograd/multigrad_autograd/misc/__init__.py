@@ -1,0 +1,6 @@
+"""Things that are useful with derivatives."""
+
+from .flatten import flatten
+from .tracers import const_graph
+
+__all__ = ["const_graph", "flatten"]

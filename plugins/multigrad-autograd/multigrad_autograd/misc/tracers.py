@@ -1,0 +1,87 @@
+"""Functions of which the evaluation is recorded once and run again: `const_graph`, and the record itself: `full_graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from multigrad_autograd.tracing import Node, trace
+from multigrad_autograd.util import subvals, toposort
+from multigrad_autograd.wrap_util import wraps
+
+__all__ = ["ConstGraphNode", "FullGraphNode", "const_graph", "const_graph_unary", "full_graph"]
+
+Function = Callable[..., Any]
+
+
+class ConstGraphNode(Node):
+    """A node that computes its value again from those of its parents."""
+
+    __slots__ = ("_argnums", "_args", "_fun", "_kwargs", "parents")
+
+    def __init__(self, value: Any, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], parent_argnums: tuple[int, ...],
+                 parents: tuple[Any, ...]) -> None:
+        self.parents = parents
+        self._argnums = parent_argnums
+        self._args = subvals(args, [(i, None) for i in parent_argnums])
+        self._fun = fun
+        self._kwargs = kwargs
+
+    def initialize_root(self) -> None:
+        self.parents = ()
+
+    def partial_fun(self, values: Iterable[Any]) -> Any:
+        """The value, for these values of the parents."""
+        return self._fun(*subvals(self._args, zip(self._argnums, values, strict=True)), **self._kwargs)
+
+
+def const_graph_unary(fun: Function) -> Function:
+    """A function of one argument that calls `fun` the first time, and later the operations that it called then."""
+    order: list[ConstGraphNode] = []
+
+    def replayed(x: Any) -> Any:
+        if not order:
+            out, end = trace(ConstGraphNode.new_root(), fun, x)
+            if end is None:
+                raise ValueError("Output is independent of input")
+            order.extend(reversed(list(toposort(end))))
+            return out
+        values = {order[0]: x}
+        for node in order[1:]:
+            values[node] = node.partial_fun([values[p] for p in node.parents])
+        return values[order[-1]]
+
+    return replayed
+
+
+def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
+    """`fun` with some of its arguments given, as a function of the others that calls it once, and later the operations that it called then."""
+    bound = partial(fun, *args, **kwargs)
+    replayed = const_graph_unary(lambda given: bound(*given))
+
+    @wraps(fun)
+    def of_the_others(*given: Any) -> Any:
+        return replayed(given)
+
+    return of_the_others
+
+
+class FullGraphNode(Node):
+    """A node that keeps everything: its value, and the function, arguments and parents that it was made of."""
+
+    __slots__ = ("recipe", "value")
+
+    def __init__(self, value: Any, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], parent_argnums: tuple[int, ...],
+                 parents: tuple[Any, ...]) -> None:
+        self.value = value
+        self.recipe: tuple[Any, ...] = (fun, args, kwargs, list(zip(parent_argnums, parents, strict=True)))
+
+    def initialize_root(self) -> None:
+        self.value = None
+        self.recipe = (lambda x: x, (), {}, [])
+
+
+def full_graph(fun: Function, *args: Any, **kwargs: Any) -> Any:
+    """The node of the output of `fun(*args, **kwargs)`."""
+    return trace(FullGraphNode.new_root(), lambda given: fun(*given, **kwargs), args)[1]

@@ -1,0 +1,115 @@
+"""How a function of NumPy becomes one that takes boxes as well: raw arrays go to NumPy, boxes to multigrad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+import multigrad as mg
+
+from ..boxes import has_box, is_box, value
+
+__all__ = ["array", "binary", "constant", "general", "unary"]
+
+Function = Callable[..., Any]
+Tensor = mg.Tensor
+FAST = {Tensor, np.ndarray, np.float64, float, int}
+
+
+def unary(raw: Any, op: Function) -> Function:
+    """An elementwise function of one array; `op` is that of multigrad."""
+
+    @_like(raw)
+    def function(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            return _called(raw, raw, (x, *args), kwargs)
+        return op(x) if type(x) is Tensor else _called(raw, op, (x,), kwargs)
+
+    return function
+
+
+def binary(raw: Any, op: Function) -> Function:
+    """An elementwise function of two arrays; `op` is that of multigrad."""
+
+    @_like(raw)
+    def function(x: Any, y: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            return _called(raw, raw, (x, y, *args), kwargs)
+        s, t = type(x), type(y)
+        if (s is Tensor or t is Tensor) and s in FAST and t in FAST:
+            return op(x, y)
+        return _called(raw, op, (listed(x), listed(y)), kwargs)
+
+    return function
+
+
+def general(raw: Any, op: Function, sequences: bool = False) -> Function:
+    """Any function; `op` takes the same arguments, boxes among them.
+
+    sequences  whether it takes lists of arrays; else a list with boxes in it becomes an array
+    """
+
+    @_like(raw)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        for a in args:
+            if type(a) is Tensor:
+                return op(*args, **kwargs)
+        return _called(raw, op, args, kwargs, sequences)
+
+    return function
+
+
+def constant(raw: Any) -> Function:
+    """A function that has no derivative: it is called on the values of boxes."""
+
+    @_like(raw)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and not any(map(has_box, args)):
+            return raw(*args)
+        return raw(*map(value, args), **{name: value(x) for name, x in kwargs.items()})
+
+    return function
+
+
+def _like(raw: Any) -> Callable[[Function], Function]:
+    return wraps(raw) if callable(raw) else lambda function: function
+
+
+def _called(raw: Function, op: Function, args: tuple[Any, ...], kwargs: dict[str, Any], sequences: bool = False) -> Any:
+    """`op` where there is a box among the arguments, else NumPy's function."""
+    if not any(map(has_box, args)) and not (kwargs and any(map(has_box, kwargs.values()))):
+        return raw(*args, **kwargs)
+    if not sequences:
+        args = tuple([array(a) if type(a) in (list, tuple) and has_box(a) else a for a in args])
+    return op(*args, **kwargs)
+
+
+def listed(x: Any) -> Any:
+    """An operand: lists as arrays."""
+    return array(x) if type(x) in (list, tuple) else x
+
+
+def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
+    """As numpy.array, also of boxes, and of nested lists with boxes in them, whose gradients it carries."""
+    if type(obj) not in (list, tuple):
+        return _of_box(obj, *args, **kwargs) if is_box(obj) else np.array(obj, *args, **kwargs)
+    if not has_box(obj):
+        return np.array(obj, *args, **kwargs)
+    stacked = _stacked(obj)
+    return _of_box(stacked, *args, **kwargs) if args or kwargs else stacked
+
+
+def _stacked(rows: Any) -> Any:
+    parts = [_stacked(x) if type(x) in (list, tuple) and has_box(x) else x if is_box(x) else np.asarray(x) for x in rows]
+    return mg.stack(parts)
+
+
+def _of_box(x: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = None, subok: bool = False, ndmin: int = 0) -> Any:
+    if dtype is not None and np.dtype(dtype) != x.dtype:
+        x = mg.astype(x, np.dtype(dtype))
+    return mg.reshape(x, (1,) * (ndmin - x.ndim) + tuple(x.shape)) if x.ndim < ndmin else x
+
+

@@ -1,0 +1,128 @@
+"""scipy.integrate: odeint, with the gradient of its solution by the adjoint equation.
+
+The adjoint method: L. S. Pontryagin et al., "The Mathematical Theory of Optimal Processes", 1962; in the form used here R. T. Q. Chen et al., "Neural
+Ordinary Differential Equations", 2018, appendix B: the solution, the cotangent of the state, that of the time and that of the parameters are
+integrated together, backwards from each time of the solution to the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.integrate
+
+import multigrad as mg
+from multigrad import func as transformations
+from multigrad.func import tree
+
+from .choosing import boxed, operand
+
+__all__ = ["odeint"]
+
+Function = Callable[..., Any]
+DERIVATIVES = ("Dfun", "col_deriv", "ml", "mu")
+"""Options about the Jacobian of the user's function, which is not that of the augmented system."""
+
+
+def odeint(func: Function, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
+    """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t, as scipy.integrate.odeint, which computes it.
+
+    y0       the state at t[0], of shape (n,)
+    t        the times, of shape (m,), rising or falling
+    args     further arguments of `func`: arrays, or nested lists, tuples and dictionaries of them
+    options  as those of SciPy's function
+
+    Returns an array of shape (m, n), differentiable by y0, t and args. Of what `func` itself refers to there is no derivative, so a box that needs a
+    gradient and is not in `args` raises. With boxes, NotImplementedError is raised for full_output.
+    """
+    if not boxed(y0, t, *tree.leaves(args)):
+        return scipy.integrate.odeint(func, y0, t, args=args, **options)
+    if options.pop("full_output", False):
+        raise NotImplementedError("odeint of boxes takes no full_output: what it adds has no derivative")
+    dynamics = _time_last(func) if options.pop("tfirst", False) else func
+    args = tuple(tree.replaced(_array, a) for a in args)
+    return _solve(dynamics, options, _joined([_array(y0)]), _array(t), args)
+
+
+def _time_last(func: Function) -> Function:
+    return lambda y, t, *args: func(t, y, *args)
+
+
+
+
+def _forward(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -> Any:
+    """SciPy's solution, on the values of the arguments."""
+    return mg.asarray(scipy.integrate.odeint(func, _values(y0), _values(t), args=tuple(tree.replaced(_values, a) for a in args), **options))
+
+
+def _values(x: Any) -> Any:
+    return x.numpy() if boxed(x) else x
+
+
+_solve = transformations.custom_vjp(_forward, nondiff_argnums=(0, 1))
+
+
+def _kept(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -> tuple[Any, Any]:
+    y = _solve(func, options, y0, t, args)
+    return y, (y, t, args)
+
+
+def _augmented(func: Function, n: int) -> Function:
+    """The dynamics of the state of `func`, its cotangent, and those of time and parameters, in one vector."""
+
+    def dynamics(state: Any, t: Any, *args: Any) -> Any:
+        slope, pullback = transformations.vjp(lambda y, t, args: _vector(func(y, t, *args)), state[:n], _array(t), args)
+        return _joined([slope, *tree.leaves(pullback(-state[n:2 * n]))])
+
+    return dynamics
+
+
+def _array(x: Any) -> Any:
+    """A box as it is, anything else as an array, numbers too."""
+    x = operand(x)
+    return x if boxed(x) else np.asarray(x)
+
+
+def _vector(y: Any) -> Any:
+    """The slope as an array, also where the function gives a list."""
+    return operand(y)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One vector of all parts."""
+    if boxed(*parts):
+        return mg.concat([mg.reshape(mg.asarray(x), (-1,)) for x in parts])
+    return np.concatenate([np.ravel(x) for x in parts])
+
+
+def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tuple[Any, Any, Any]:
+    y, t, args = kept
+    n = y.shape[1]
+    options = {name: value for name, value in options.items() if name not in DERIVATIVES}
+    leaves = tree.leaves(args)
+    dynamics = _augmented(func, n)
+    by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in leaves]
+    times = []
+    for i in range(y.shape[0] - 1, 0, -1):
+        moved = mg.sum(_vector(func(y[i, :], t[i], *args)) * g[i, :])  # of a later time: the solution there moves along its slope
+        times.append(moved)
+        state = odeint(dynamics, _joined([y[i, :], by_y, by_t - moved, *by_args]), mg.stack([t[i], t[i - 1]]), args, **options)[1, :]
+        by_y, by_t = state[n:2 * n] + g[i - 1, :], state[2 * n]
+        by_args = _parts(state[2 * n + 1:], leaves)
+    return by_y, mg.stack([by_t, *times[::-1]]), tree.filled(args, iter(by_args))
+
+
+def _parts(vector: Any, like: list[Any]) -> list[Any]:
+    """The vector, cut into arrays of the shapes of `like`."""
+    out, start = [], 0
+    for x in like:
+        shape = np.shape(x)
+        size = int(np.prod(shape))
+        out.append(mg.reshape(vector[start:start + size], shape))
+        start += size
+    return out
+
+
+_solve.defvjp(_kept, _gradients)

@@ -1,0 +1,39 @@
+"""Names that programs import from `autograd.tracer`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .boxes import is_box, value
+from .rules import notrace_primitive, primitive, register_notrace
+from .tracing import Node, trace
+from .util import subvals, toposort
+
+__all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace"]
+
+
+class _Boxes(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return is_box(instance)
+
+
+class Box(metaclass=_Boxes):
+    """What every box is an instance of. It cannot be made or registered: a type of values of one's own has no boxes here."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        raise TypeError("multigrad_autograd: boxes are arrays of multigrad, which the derivative makes")
+
+    @classmethod
+    def register(cls, value_type: type) -> None:
+        raise NotImplementedError(f"multigrad_autograd has no boxes for values of a type of one's own, as {value_type.__name__}: make it a container "
+                                  "by multigrad.func.register_pytree")
+
+
+def isbox(x: Any) -> bool:
+    """Whether a derivative may be taken of `x`."""
+    return is_box(x)
+
+
+def getval(x: Any) -> Any:
+    """The raw array in a box; anything else as it is."""
+    return value(x)

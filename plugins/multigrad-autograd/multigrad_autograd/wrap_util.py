@@ -1,0 +1,63 @@
+"""From an operator on functions of one argument to one on functions of many, which names the arguments by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["get_doc", "get_name", "unary_to_nary", "wraps"]
+
+Function = Callable[..., Any]
+
+
+def get_name(function: Any) -> str:
+    return str(getattr(function, "__name__", "[unknown name]"))
+
+
+def get_doc(function: Any) -> str:
+    return str(getattr(function, "__doc__", ""))
+
+
+def wraps(function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any) -> Callable[[Function], Function]:
+    """Give a function a name and a doc string in terms of those of another one."""
+
+    def named(wrapper: Function) -> Function:
+        wrapper.__name__ = namestr.format(fun=get_name(function), **names)
+        wrapper.__doc__ = docstr.format(fun=get_name(function), doc=get_doc(function), **names)
+        return wrapper
+
+    return named
+
+
+def unary_to_nary(operator: Function) -> Function:
+    """From `operator(function of one argument, x)` to `operator(function, argnum)(*args, **kwargs)`.
+
+    argnum  the position of the argument that is x, or a tuple or list of positions: then x is the tuple of these arguments
+    """
+    name = get_name(operator)
+
+    @wraps(operator)
+    def of_many(fun: Function, argnum: Any = 0, *more: Any, **options: Any) -> Function:
+        one = type(argnum) is int
+        if not one and not (type(argnum) in (tuple, list) and all(type(i) is int for i in argnum)):
+            raise TypeError(f"{name}: argnum must be an int, or a tuple or list of ints, not {argnum!r}")
+
+        def derived(*args: Any, **kwargs: Any) -> Any:
+            def of_one(x: Any) -> Any:
+                given = list(args)
+                if one:
+                    given[argnum] = x
+                else:
+                    for i, y in zip(argnum, x, strict=True):
+                        given[i] = y
+                return fun(*given, **kwargs)
+
+            of_one.__name__ = get_name(fun)
+            x = args[argnum] if one else tuple([args[i] for i in argnum])
+            return operator(of_one, x, *more, **options)
+
+        derived.__name__ = f"{name}_of_{get_name(fun)}_wrt_argnum_{argnum}"
+        derived.__doc__ = f"    {name} of function {get_name(fun)} with respect to argument number {argnum}: takes the arguments of that function.\n"
+        return derived
+
+    return of_many
