@@ -293,9 +293,8 @@ def test_methods() -> None:
         same(getattr(t, name)(), values(getattr(mg, name)(t)))
     same(t.quantile(0.3, 0), np.quantile(REAL, 0.3, 0))
     assert t.sigmoid().requires_grad
-    for name in ("silu", "ptp"):  # functions, where arrays of NumPy and PyTorch have no such method
-        with pytest.raises(AttributeError, match=rf"Write {name}\(x\)"):
-            getattr(t, name)
+    with pytest.raises(AttributeError, match=r"Write ptp\(x\)"):  # arrays of NumPy 2 and of PyTorch have no such method
+        t.ptp
     x = mg.asarray(REAL)
     x.relu_()
     same(x, np.maximum(REAL, 0))
