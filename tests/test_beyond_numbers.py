@@ -226,6 +226,23 @@ def test_medians_of_many_equal_elements_follow_the_stable_order(backend: str) ->
         same(gradient(lambda t, axis=axis: mg.median(t, axis=axis), x, backend), expected)
 
 
+def test_gradients_are_those_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    pairs = [(mg.sigmoid, jax.nn.sigmoid), (mg.silu, jax.nn.silu), (mg.relu, jax.nn.relu), (lambda x: mg.softmax(x, 1), lambda x: jax.nn.softmax(x, 1)),
+             (lambda x: mg.log_softmax(x, 0), lambda x: jax.nn.log_softmax(x, 0)), (lambda x: mg.logsumexp(x, 1), lambda x: jax.nn.logsumexp(x, 1)),
+             *((lambda x, n=n: getattr(mg, n)(x, axis=0), lambda x, n=n: getattr(jnp, n)(x, axis=0))
+               for n in ("median", "nanmedian", "nanmean", "nanvar", "nanstd", "nanprod", "nanmax", "nancumsum", "ptp")),
+             (lambda x: mg.quantile(x, [0.2, 0.7], axis=1), lambda x: jnp.quantile(x, jnp.asarray([0.2, 0.7]), axis=1)),
+             (mg.cov, jnp.cov), (mg.corrcoef, jnp.corrcoef)]
+    for ours, theirs in pairs:
+        def weighted(xp: Any, y: Any) -> Any:
+            return xp.sum(y * np.random.default_rng(4).normal(size=tuple(y.shape)))
+
+        expected = jax.jit(jax.grad(lambda x, f=theirs: weighted(jnp, f(x))))(jnp.asarray(REAL))
+        same(func.grad(lambda x, f=ours: weighted(mg, f(x)))(REAL), np.asarray(expected), rtol=1e-9)
+
+
 def test_nested_and_batched() -> None:
     x = RNG.normal(size=(3, 4))
     for f in (mg.softmax, mg.logsumexp, mg.median, mg.sigmoid, mg.silu, mg.nanmean, mg.ptp, lambda t: mg.quantile(t, 0.3), mg.nanstd, mg.nanmax):
