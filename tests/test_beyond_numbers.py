@@ -229,7 +229,8 @@ def test_medians_of_many_equal_elements_follow_the_stable_order(backend: str) ->
 def test_gradients_are_those_of_jax() -> None:
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
-    pairs = [(mg.sigmoid, jax.nn.sigmoid), (mg.silu, jax.nn.silu), (mg.relu, jax.nn.relu), (lambda x: mg.softmax(x, 1), lambda x: jax.nn.softmax(x, 1)),
+    pairs = [(mg.sigmoid, jax.nn.sigmoid), (mg.silu, jax.nn.silu), (mg.relu, jax.nn.relu),
+             (lambda x: mg.softmax(x, 1), lambda x: jax.nn.softmax(x, 1)),
              (lambda x: mg.log_softmax(x, 0), lambda x: jax.nn.log_softmax(x, 0)), (lambda x: mg.logsumexp(x, 1), lambda x: jax.nn.logsumexp(x, 1)),
              *((lambda x, n=n: getattr(mg, n)(x, axis=0), lambda x, n=n: getattr(jnp, n)(x, axis=0))
                for n in ("median", "nanmedian", "nanmean", "nanvar", "nanstd", "nanprod", "nanmax", "nancumsum", "ptp")),
