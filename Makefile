@@ -9,16 +9,18 @@
 #   make test-oldest     the same as test, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
 #   make constraints     write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
-#   make test-clients    other projects' own tests on multigrad: those of HIPS autograd on multigrad-autograd; AUTOGRAD names a checkout of it
+#   make test-clients    other projects' own tests over multigrad, minutes: SciPy's tests of array libraries; those of HIPS autograd, if AUTOGRAD names a
+#                        checkout of it, and its examples, if AUTOGRAD_EXAMPLES does
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
+#   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
 #   make conformance-table    run the conformance suite and write the table of operations by backends into its README
 #   make test-precision       every derivative rule against the same derivative in 60 digits; the table goes to docs/precision.md
 #   make bench      the benchmarks against the peers; PEERS="autograd torch" adds PyTorch
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-clients test-latest test-oldest constraints test-parity test-standard test-precision test-gpu bench lint types tests clean conformance conformance-table numpy strict jax jax-float32
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -133,10 +135,13 @@ test-standard: $(READY)
 	@$(if $(ARRAY_API_TESTS),$(PY) -m pip install --quiet -r "$(ARRAY_API_TESTS)/requirements.txt")
 	@ARRAY_API_TESTS="$(ARRAY_API_TESTS)" $(PY) tools/standard.py $(ARGS)
 
-# -- other projects' own tests, from checkouts: AUTOGRAD=<a checkout of HIPS/autograd>
+# -- other libraries' own tests over multigrad; tools/clients has what is expected to fail, with the reasons
 
 test-clients: $(READY)
-	@AUTOGRAD="$(AUTOGRAD)" $(PY) tools/hips_tests.py $(ARGS)
+	@$(PY) tools/clients.py $(PARTS)
+	@AUTOGRAD="$(AUTOGRAD)" $(PY) tools/hips_tests.py
+	@$(if $(AUTOGRAD_EXAMPLES),$(PY) -m pip install --quiet --no-deps autograd)
+	@AUTOGRAD_EXAMPLES="$(AUTOGRAD_EXAMPLES)" $(PY) tools/hips_examples.py
 
 # -- the same programs through PyTorch, which lies beside the environment so that nothing else meets it.
 #    (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL may name an index with builds for the CPU only, which are smaller.)
@@ -179,6 +184,11 @@ test-latest:
 
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
+
+# -- other libraries on Tensors: some minutes; STEMS="scipy_stats sklearn" tries these tables only
+
+consumers: $(READY)
+	@$(PY) tools/consumers.py --update $(STEMS)
 
 # -- accelerators. On a machine that brings its own cupy and jax:
 #    make test-gpu GPU_VENV=--system-site-packages GPU_PACKAGES= GPU_PIP="--no-deps --no-build-isolation"

@@ -13,6 +13,7 @@ the differentiable namespace of its backend. Importing multigrad imports no arra
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,11 @@ from . import autograd, func, registry
 from . import protocols as _protocols  # noqa: F401  which gives array objects NumPy's protocols
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
+from .clients import register_clients
 from .engine import element as _element
 from .engine.convert import asarray, default_host, tensor, use_backend
+from .engine.foreign import FUNCTIONS as _FUNCTIONS
+from .engine.foreign import hint as _hint
 from .engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .engine.tensor import Tensor
 from .engine.tensor import element_of as _element_of
@@ -48,6 +52,7 @@ __all__ = [
     "is_grad_enabled",
     "namespace",
     "no_grad",
+    "register_clients",
     "registry",
     "set_grad_enabled",
     "tensor",
@@ -135,13 +140,17 @@ def __getattr__(name: str) -> Any:
     What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum` costs.
     """
     if name.startswith("_"):
-        raise AttributeError(f"module 'multigrad' has no attribute {name!r}")
+        raise _missing(name)
     if name == "extend":  # imported when it is asked for
         return import_module("multigrad.extend")
     try:
         return _kept_in(globals(), name, name)
     except AttributeError:
-        raise AttributeError(f"module 'multigrad' has no attribute {name!r}") from None
+        raise _missing(name) from None
+
+
+def _missing(name: str) -> AttributeError:
+    return AttributeError(f"module 'multigrad' has no attribute {name!r}{_hint(_FUNCTIONS, name)}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,12 @@ from .registry import OPS, Op, keeping
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 _installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
+_BEYOND = frozenset((
+    "corrcoef", "cov", "deg2rad", "diag", "diagonal", "dot", "exp2", "flatten", "fmax", "fmin", "fmod", "heaviside", "inner", "kron", "log_softmax",
+    "logaddexp2", "logsumexp", "median", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "outer", "quantile", "rad2deg", "ravel",
+    "relu", "sigmoid", "sinc", "softmax", "swapaxes", "trace",
+))
+"""The operations beyond the standard that are methods: of NumPy's arrays, or of PyTorch's. Not split: in PyTorch it takes lengths of parts."""
 
 
 class _Lazy:
@@ -58,7 +64,8 @@ def _install_methods(op: Op) -> None:
     name = op.name
     twin = name + "_"
     known = name in _installed
-    method = OPS.get(name) is op and "." not in name and op.chapter not in _NO_METHOD and next(iter(op.roles.values()), "") == "array"
+    method = OPS.get(name) is op and "." not in name and op.chapter not in _NO_METHOD and next(iter(op.roles.values()), "") == "array" \
+        and (not op.beyond or name in _BEYOND)
     if not method or hasattr(Layer, name) or (not known and hasattr(Tensor, name)):
         gone = {name, twin}
     else:
@@ -258,6 +265,12 @@ def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
     return found
 
 
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in reverse order, or in that given: t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2). As numpy.ndarray.transpose."""
+    found: Tensor = function_of(OPS["transpose"])(self, None if axes in ((), (None,)) else _sizes(axes))
+    return found
+
+
 def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """One tuple or list, or the integers themselves."""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
@@ -266,7 +279,8 @@ def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
 _METHODS = {
     "__getitem__": _getitem, "__setitem__": _setitem_replacing, "T": property(_transposed), "mT": property(_matrix_transposed),
     "real": property(_real, _set_real), "imag": property(_imag, _set_imag),
-    "reshape": _reshape, "permute_dims": _permute_dims, "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
+    "reshape": _reshape, "permute_dims": _permute_dims, "transpose": _transpose,
+    "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
     "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():

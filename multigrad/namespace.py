@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 from . import inspection, methods, observe, registry
@@ -16,6 +17,7 @@ from .backends.raw import arrives
 from .engine import convert, dispatch, element, fast, plans, rules
 from .engine.element import Host
 from .engine.fast import function_of
+from .engine.foreign import FUNCTIONS, hint
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
@@ -54,7 +56,7 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)
+            raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self)
         op = OPS.get(self._prefix + name)
         found = self._find(name)
         with keeping:
@@ -68,18 +70,21 @@ class Namespace:
         if op is not None and not self._hides(op):
             return self._bind(op)
         if not self._prefix:
-            if any(known.startswith(f"{name}.") for known in list(OPS)):
+            if registry.is_prefix(name):
                 return Namespace(self._host, f"{name}.")
             if name in CONSTANTS:
                 return CONSTANTS[name]
-            if name in element.DTYPES:
+            if name == "lib" and not self._host.backend.capabilities.strict:  # where NumPy keeps it, and xarray looks for it
+                return SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=self.sliding_window_view))
+            if name in element.DTYPES or (name in element.MORE_DTYPES and hasattr(self._host.backend.namespace, name)):
                 return getattr(self._host.backend.namespace, name)
         if op is not None:
             raise AttributeError(f"the namespace {self.__name__!r} has the names of the standard only, and {full!r} is beyond it: "
                                  f"call multigrad.{full}", name=name, obj=self)
         if arrives(full):
             return self._find(name)
-        raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}: no operation {full!r} is declared (see `python -m multigrad ops`)")
+        text = hint(FUNCTIONS, full) or f": no operation {full!r} is declared (see `python -m multigrad ops`)"
+        raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}{text}", name=name, obj=self)
 
     def _hides(self, op: Op) -> bool:
         """Whether an operation is beyond what this backend's own namespace may have."""
@@ -131,7 +136,8 @@ class Namespace:
 
     def __dir__(self) -> list[str]:
         names = {n.removeprefix(self._prefix).partition(".")[0] for n, op in list(OPS.items()) if n.startswith(self._prefix) and not self._hides(op)}
-        own = {*CONSTANTS, *element.DTYPES, "__array_api_version__", "__array_namespace_info__"}
+        more = {name for name in element.MORE_DTYPES if hasattr(self._host.backend.namespace, name)}
+        own = {*CONSTANTS, *element.DTYPES, *more, "__array_api_version__", "__array_namespace_info__"}
         return sorted(names | (own if not self._prefix else set()))
 
     def __repr__(self) -> str:
@@ -210,7 +216,7 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
 
 
 def _dtype_named(host: Host, x: Any) -> Any:
-    return element.named_dtype(host, x) if type(x) is str and x in element.DTYPES else x
+    return element.named_dtype(host, x) if type(x) is str and x in (*element.DTYPES, *element.MORE_DTYPES) else x
 
 
 def _anchored(op: Op, host: Host) -> Callable[..., Any]:

@@ -166,9 +166,14 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return cast("Callable[_P, _T]", cached)
 
 
+def is_prefix(name: str) -> bool:
+    """Whether names of operations have that prefix."""
+    return f" {name}." in f" {' '.join(OPS)}"  # one step, as other threads may declare some meanwhile; libraries ask for what is not there often
+
+
 def is_declared(name: str) -> bool:
     """Whether an operation has that name, or that prefix."""
-    return name in OPS or any(known.startswith(f"{name}.") for known in list(OPS))  # a list: other threads may declare some meanwhile
+    return name in OPS or is_prefix(name)
 
 
 def forget_remembered() -> None:
@@ -361,12 +366,12 @@ def _check_name(name: str) -> None:
         raise RegistrationError(f"{name!r} is no name for an operation: write an identifier, with at most one prefix, as in 'special.erf'.")
     if dot and (prefix in OPS or prefix in _RESERVED):
         raise RegistrationError(f"the prefix of {name!r} is the name of something else in the namespace: choose another prefix.")
-    if not dot and (name in _RESERVED or any(known.startswith(f"{name}.") for known in list(OPS))):
+    if not dot and (name in _RESERVED or is_prefix(name)):
         raise RegistrationError(f"{name!r} is a prefix of other operations, or a constant or dtype of the standard: choose another name.")
 
 
 _RESERVED = frozenset(("e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                       "float32", "float64", "complex64", "complex128"))
+                       "float16", "float32", "float64", "complex64", "complex128"))
 
 
 def _check_outputs(name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool) -> None:

@@ -93,6 +93,23 @@ def of_one(what: str, where: str, f: Callable[..., Any], x: list[Any], gradient:
     return Case(what, where, f, (x,), (gradient,), None if second is None else (second,), **more)
 
 
+def named(name: str, where: str, x: list[Any], gradient: list[Any], on_torch: Callable[..., Any], second: Any = None, **options: Any) -> Case:
+    """A name beyond the standard."""
+    label = name + "".join(f", {k}={v}" for k, v in options.items())
+    return of_one(label, where, lambda xp, x: _beyond(xp, name)(x, **options), x, gradient, second, on_torch=on_torch)
+
+
+def _beyond(xp: Any, name: str) -> Any:
+    """That function of multigrad, which takes arrays of any backend, or of JAX."""
+    if xp.__name__.startswith("multigrad"):
+        import multigrad
+
+        return getattr(multigrad, name)
+    import jax
+
+    return next(getattr(room, name) for room in (jax.nn, jax.scipy.special, jax.numpy) if hasattr(room, name))
+
+
 def diagonal(*values: float) -> list[list[float]]:
     return [[float(v) if i == j else 0.0 for j in range(len(values))] for i, v in enumerate(values)]
 
@@ -210,6 +227,33 @@ TABLE: dict[str, list[Case]] = {
         reduction("sum", "nothing", [], []),
         reduction("prod", "nothing", [], []),
     ],
+    "Names beyond the standard": [
+        named("relu", "0, -0, nan", [0.0, -0.0, NAN], [0, 0, 1], lambda xp, x: x.relu()),
+        named("sigmoid", "-1000, 1000, -inf, inf", [-1000.0, 1000.0, -INF, INF], [0, 0, 0, 0], lambda xp, x: x.sigmoid()),
+        named("silu", "-1000, 1000", [-1000.0, 1000.0], [0, 1], lambda xp, x: x * x.sigmoid()),
+        named("silu", "-inf, inf", [-INF, INF], [0, 1], lambda xp, x: x * x.sigmoid()),
+        named("softplus", "-1000, 1000, -inf, inf", [-1000.0, 1000.0, -INF, INF], [0, 1, 0, 1], lambda xp, x: xp.nn.functional.softplus(x)),
+        named("logsumexp", "-1000, 1000, 1000", [-1000.0, 1000.0, 1000.0], [0, 0.5, 0.5], lambda xp, x: x.logsumexp(0), second=[0, 0, 0]),
+        named("logsumexp", "all -inf", [-INF, -INF], [0.5, 0.5], lambda xp, x: x.logsumexp(0)),
+        named("logsumexp", "inf, inf, 1", [INF, INF, 1.0], [0.5, 0.5, 0], lambda xp, x: x.logsumexp(0)),
+        of_one("softmax(x)[0]", "0, 0, -inf", lambda xp, x: _beyond(xp, "softmax")(x)[0], [0.0, 0.0, -INF], [0.25, -0.25, 0],
+               on_torch=lambda xp, x: x.softmax(0)[0]),
+        named("softmax", "all -inf", [-INF, -INF], [NAN, NAN], lambda xp, x: x.softmax(0)),
+        of_one("log_softmax(x)[0]", "0, 0, -inf", lambda xp, x: _beyond(xp, "log_softmax")(x)[0], [0.0, 0.0, -INF], [0.5, -0.5, 0],
+               on_torch=lambda xp, x: x.log_softmax(0)[0]),
+        named("median", "ties", [2.0, 1.0, 2.0, 2.0, 3.0], [0, 0, 1, 0, 0], lambda xp, x: x.median()),
+        named("median", "an even number", [4.0, 1.0, 2.0, 3.0], [0, 0, 0.5, 0.5], lambda xp, x: x.quantile(0.5)),
+        named("median", "a nan", [1.0, NAN, 3.0], [0, 1, 0], lambda xp, x: x.median()),
+        named("quantile", "a place of an element", [3.0, 1.0, 2.0], [0, 0, 1], lambda xp, x: x.quantile(0.5), q=0.5),
+        named("nanmedian", "a nan", [1.0, NAN, 3.0, 2.0], [0, 0, 0, 1], lambda xp, x: x.nanmedian()),
+        named("nanmedian", "all nan", [NAN, NAN], [0, 0], lambda xp, x: x.nanmedian()),
+        named("nansum", "a nan", [1.0, NAN], [1, 0], lambda xp, x: x.nansum()),
+        named("nanmean", "all nan", [NAN, NAN], [0, 0], lambda xp, x: x.nanmean()),
+        named("nanstd", "constants and a nan", [3.0, NAN, 3.0], [0, 0, 0], lambda xp, x: x[~x.isnan()].std(correction=0)),
+        named("nanmax", "ties and a nan", [1.0, NAN, 1.0], [0.5, 0, 0.5], lambda xp, x: x[~x.isnan()].amax()),
+        named("nan_to_num", "nan, inf, -inf, 1", [NAN, INF, -INF, 1.0], [0, 0, 0, 1], lambda xp, x: x.nan_to_num()),
+        named("ptp", "constants", [2.0, 2.0], [0, 0], lambda xp, x: x.amax() - x.amin()),
+    ],
     "Products": [
         reduction("prod", "one zero", [2.0, 0.0, 4.0], [0, 8, 0], [4, 6, 2]),
         reduction("prod", "two zeros", [0.0, 0.0, 4.0], [0, 0, 0], [4, 4, 0]),
@@ -320,6 +364,15 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     "std: constants": {"jax": ([NAN, NAN],)},
     "std, axis=1: one of two rows constant": {"jax": ([[NAN, NAN], [-0.5, 0.5]],)},
     "var, correction=2: no degrees of freedom": {"jax": ([NAN, NAN],)},
+    "relu: 0, -0, nan": {"jax": ([0, 0, 0],)},
+    "silu: -inf, inf": {"torch": ([NAN, NAN],), "jax": ([NAN, NAN],)},
+    "logsumexp: all -inf": {"torch": ([NAN, NAN],), "jax": ([NAN, NAN],)},
+    "logsumexp: inf, inf, 1": {"torch": ([NAN, NAN, 0],), "jax": ([NAN, NAN, 0],)},
+    "median: ties": {"torch": ([1 / 3, 0, 1 / 3, 1 / 3, 0],)},
+    "median: a nan": {"jax": ([0, 0, 0],)},
+    "nanmedian: all nan": {"torch": ([0.5, 0.5],)},
+    "nanmean: all nan": {"torch": ([NAN, NAN],)},
+    "nanstd: constants and a nan": {"jax": ([NAN, 0, NAN],)},
     "prod: nan": {"torch": ([NAN, NAN],)},
     "vector_norm, ord=2: 0": {"torch_second": ([NAN, NAN],), "jax": ([NAN, NAN],)},
     "vector_norm, ord=2: complex 0": {"jax": ([NOT_FINITE, NOT_FINITE],)},

@@ -347,6 +347,8 @@ def test_ufuncs(name: str, backend: str) -> None:
 @pytest.mark.parametrize("backend", ["numpy", "strict", SLOW])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str, backend: str) -> None:
+    if name == "sort_complex" and backend == "strict":
+        pytest.skip("array_api_strict sorts no complex numbers, which the standard leaves open")
     function, *args = FUNCTIONS[name]
     compare(backend, name, function, *args)
 
@@ -587,9 +589,34 @@ def test_operators_of_raw_arrays_give_tensors(backend: str) -> None:
         np.testing.assert_allclose(values(y), known)
 
 
-def test_other_libraries_defer_to_tensors_of_theirs() -> None:
+class Cupys:
+    """An operator as CuPy's arrays have it: it leaves the operation to a right operand whose `__array_ufunc__` is None."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __mul__(self, other: Any) -> Any:
+        assert other.__array_ufunc__ is None, "cupy.multiply would be called, and refuse"
+        return other.__rmul__(self.value)
+
+
+class Dasks(Cupys):
+    """An operator as Dask's arrays have it: such an operand, or one that has another `__array_ufunc__` than Dask's, is asked."""
+
+    def __mul__(self, other: Any) -> Any:
+        known = type(other).__array_ufunc__ is getattr(Dasks, "__array_ufunc__", None)
+        assert hasattr(other, "__array_ufunc__") and (other.__array_ufunc__ is None or not known)
+        return NotImplemented if not hasattr(self.value, "shape") else other.__rmul__(self.value)
+
+
+@pytest.mark.parametrize("kind", [Cupys, Dasks])
+def test_other_libraries_defer_to_tensors_of_theirs(kind: Any) -> None:
     """CuPy's and Dask's operators look at `__array_ufunc__` of the instance, NumPy at that of the class."""
-    assert mg.asarray(V, backend="jax").__array_ufunc__ is None
+    t = leaf(W, "jax")
+    assert t.__array_ufunc__ is None
+    y = kind(mg.asarray(V, backend="jax").array) * t
+    np.testing.assert_allclose(values(y), V * W)
+    np.testing.assert_allclose(gradient(y, t), V)
     t = mg.asarray(V)
     assert t.__array_ufunc__(np.add, "__call__", t, t).array.tolist() == (2 * V).tolist()
 
@@ -658,3 +685,11 @@ def test_nothing_becomes_a_plain_array_in_silence() -> None:
 
 
 ALLOWED: set[str] = set()
+
+
+def test_a_tensor_among_the_options_alone() -> None:
+    near = np.isclose(np.ones(2), np.asarray([1.05, 2.0]), atol=mg.asarray(0.1))
+    assert isinstance(near, mg.Tensor) and values(near).tolist() == [True, False]
+    np.testing.assert_allclose(np.ones(2), np.ones(2) + 0.05, atol=mg.asarray(0.1))
+    with pytest.raises(TypeError, match="numpy.add.reduce: a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays with"):
+        np.sum(np.ones(2), where=mg.asarray([True, False]))

@@ -39,7 +39,7 @@ class TestSignatures:
         with pytest.raises(TypeError, match="positional-only"):
             xp.sin(x=xp.ones(2))
         with pytest.raises(TypeError, match="positional argument"):
-            xp.sum(xp.ones(2), 0)
+            xp.sum(xp.ones(2), 0, xp.float32)  # the axis may, as other libraries have it
 
     def test_name_alone(self):
         op = elementwise("t.alone", x1=1, x2=2)

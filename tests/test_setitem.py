@@ -397,6 +397,18 @@ def test_under_a_trace() -> None:
         np.testing.assert_allclose(got, expected)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_nans_that_a_mask_overwrites_everywhere_are_in_no_gradient(xp: Any, shape: tuple[int, ...]) -> None:
+    """scikit-learn's StandardScaler divides 0 by 0 and writes the right numbers over it, `y[mask] = v[mask]`."""
+    if "jax" in xp.__name__:
+        pytest.skip("JAX's arrays are not written in memory")
+    x = leaf(xp, real(*shape))
+    y = (x * float("nan")) ** 2
+    mask = x > -10
+    y[mask] = (x * x)[mask]
+    np.testing.assert_allclose(values(mg.autograd.grad(xp.sum(y), x)[0]), 2 * real(*shape), rtol=1e-14)
+
+
 # ----- PyTorch -----
 
 

@@ -370,3 +370,12 @@ def test_a_dtype_asked_for_after_the_hot_path_was_learnt():
     assert xp.linspace(start, stop, 3).dtype == np.float64
     t = xp.linspace(start, stop, 3, dtype=np.float32)
     assert t.dtype == t.array.dtype == np.float32
+
+
+def test_methods_take_their_arguments_by_name(xp):
+    """As NumPy's arrays do; the functions of the standard take them by position only."""
+    x = xp.asarray([1.0, 2.0], requires_grad=True)
+    y = x.astype(dtype=xp.float32)
+    assert y.dtype == xp.float32 and y.requires_grad
+    with pytest.raises(TypeError, match="positional-only"):
+        xp.astype(x, dtype=xp.float32)

@@ -1,6 +1,6 @@
 """NumPy: names beyond the standard. Each step is written over the last, since an array of a megabyte costs as much to get as to compute.
 
-That serves arrays of real floats of 32 bits and more; any other goes the way of all backends.
+That serves arrays of real floats of 32 bits and more; any other, and whatever a function returns None for, goes the way of all backends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
         @wraps(function)
         def chosen(x: Any, /, *args: Any, **kwargs: Any) -> Any:
             if type(x) is np.ndarray and x.dtype.kind == "f" and x.size and x.ndim and x.itemsize > 2:
-                return function(x, *args, **kwargs)
+                found = function(x, *args, **kwargs)
+                if found is not None:
+                    return found
             op = OPS[name]
             bound = op.signature.bind(x, *args, **kwargs)
             bound.apply_defaults()
@@ -106,7 +108,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 
 def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest element of each line, and log1p of the sum of the others. A line where that is infinite or nan goes the way of all backends."""
+    """The largest element of each line, and log1p of the sum of the others."""
     if isinstance(axis, tuple):
         axis = tuple(a % x.ndim for a in axis)
     elif axis is not None:
@@ -118,15 +120,18 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     rows = x.transpose(rest + axis).reshape(-1, int(np.prod([x.shape[a] for a in axis])))
     number, place = np.arange(len(rows)), rows.argmax(1)
     peak = rows[number, place]
-    known = np.isfinite(peak)
-    shift = peak if known.all() else np.where(known, peak, 0)
-    powers = rows - shift[:, None]
+    if not np.isfinite(peak).all():
+        return None
+    powers = rows - peak[:, None]
     np.exp(powers, out=powers)
     powers[number, place] = 0
-    result = np.log1p(np.add.reduce(powers, 1)) + peak
-    if not known.all():
-        result = np.where(known, result, np.where(np.isnan(peak), np.nan, peak))
-    return result.reshape(shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i in rest))
+    others = np.add.reduce(powers, 1)
+    powers[number, place] = 1
+    powers /= (1 + others)[:, None]
+    value = (np.log1p(others) + peak).reshape(shape if keepdims else tuple(x.shape[i] for i in rest))
+    order = rest + axis
+    back = tuple(order.index(i) for i in range(x.ndim))
+    return value, powers.reshape([x.shape[i] for i in order]).transpose(back)
 
 
 def order_statistics(x: Any, /, places: Any) -> Any:

@@ -68,7 +68,7 @@ class RawNamespace:
             forward = op.forward.get(self._backend.name)
             if forward is not None:
                 return resolve(forward)
-        if not self._prefix and any(known.startswith(f"{name}.") for known in list(registry.OPS)):
+        if not self._prefix and registry.is_prefix(name):
             return RawNamespace(self._backend, f"{name}.", self._root)
         if op is None and arrives(full):
             return self._find(name)

@@ -267,13 +267,16 @@ def named_dtype(host: Host, dtype: Any) -> Any:
     """The dtype object of a host for a name of the standard; other objects are returned as they are."""
     if type(dtype) is not str:
         return dtype
-    found = getattr(host.xp, dtype, None) if dtype in DTYPES else None
+    found = getattr(host.xp, dtype, None) if dtype in DTYPES or dtype in MORE_DTYPES else None
     if found is None:
         raise TypeError(f"unknown dtype {dtype!r} (backend {host.name!r}); the names of the standard are {', '.join(DTYPES)}")
     return found
 
 
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+
+MORE_DTYPES = ("float16",)
+"""Names of dtypes beyond the standard, offered where the library has them."""
 
 
 def common_host(op_name: str, arrays: Iterable[Any]) -> Host | None:

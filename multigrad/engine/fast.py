@@ -8,7 +8,7 @@ kinds go the way of `ways.py`, which is generated when it is first needed; what 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -66,8 +66,8 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
                   key_is_plain: bool = False) -> Callable[..., Any]:
     """Write the function of an operation. Names of its own begin with an underscore, which names of parameters must not.
 
+    method        for a class of array objects: all but the array may be given by name, as in NumPy's `x.astype(dtype=float)`
     reflected     with its two arguments exchanged, for `__radd__` and its kin
-    method        `axis` may be given by position, too
     operator      for Python's operators: returns NotImplemented for an operand that is no array, so that this operand may answer
     key_is_plain  the key is one of integers and slices
     """
@@ -158,6 +158,16 @@ def _is_straight(op: Op, key_is_plain: bool) -> bool:
     return len(arrays) == 1 or (len(arrays) == 2 and not op.view) or _chooses(op)
 
 
+POSITIONAL: Mapping[str, tuple[str, ...]] = {"diff": ("n", "axis"), "linalg.tensordot": ("axes",), "tensordot": ("axes",)}
+"""Keyword-only parameters of the standard that functions take by position as well, as array libraries do, in NumPy's order."""
+
+
+def _also_positional(op: Op) -> tuple[str, ...]:
+    """The keyword-only parameters that the function of an operation takes by position as well: of all others the axis, where it comes first."""
+    first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
+    return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
+
+
 def _parameters(op: Op, reflected: bool, method: bool) -> str:
     kinds = inspect._ParameterKind
     parts: list[str] = []
@@ -166,15 +176,17 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
         parameters[0], parameters[1] = parameters[1], parameters[0]
     last: Any = None
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    free = () if starred else _also_positional(op)
+    parameters.sort(key=lambda p: 0 if p.kind is not p.KEYWORD_ONLY else 1 + free.index(p.name) if p.name in free else 1 + len(free))
     for p in parameters:
-        if last is kinds.POSITIONAL_ONLY and p.kind is not kinds.POSITIONAL_ONLY:
+        if last is kinds.POSITIONAL_ONLY and (method or p.kind is not kinds.POSITIONAL_ONLY):
             parts.append("/")
-        if p.kind is kinds.KEYWORD_ONLY and not starred and not (method and p.name == "axis"):
+        if p.kind is kinds.KEYWORD_ONLY and not starred and p.name not in free:
             starred = True
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
         parts.append(text if p.default is p.empty else f"{text}=_default_{p.name}")
-        last = p.kind
+        last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
     return ", ".join(parts)

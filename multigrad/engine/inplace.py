@@ -275,11 +275,21 @@ def _is_inner(x: Any, t: Tensor) -> bool:
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
     """Write to the places that arrays name, in memory, and record what `setitem` would. Returns whether the library can."""
     try:
-        result = apply_tensor(op, (t, key, value), t, _assign)
+        before = wrap_at(t, t._array) if _is_overwritten(t, key, value) else t
+        result = apply_tensor(op, (before, key, value), t, _assign)
     except (IndexError, TypeError, ValueError):
         return False
     _take_over(t, place, result)
     return True
+
+
+def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
+    """Whether a mask that is true everywhere puts a history in the place of infinities or nans, of which no derivative may reach the gradient."""
+    mask = raw_key(key)
+    if not (isinstance(value, Tensor) and value._node is not None and value._level == t._level and hasattr(mask, "dtype")):
+        return False
+    xp = t._elem.host.xp
+    return tuple(mask.shape) == t.shape and element_of(mask).bool and bool(xp.all(mask)) and not bool(xp.all(xp.isfinite(t._array)))
 
 
 def _assign(x: Any, key: Any, value: Any) -> Any:

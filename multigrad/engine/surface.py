@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..registry import keeping
+from .foreign import ATTRIBUTES, hint
 from .level import Layer, innermost
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class Surface(Layer):
 
 
 class OfArrays:
-    """In the place of an attribute that a library's arrays have, and Tensors have not: it raises AttributeError, and names `.array`.
+    """In the place of an attribute that arrays of a library, or of PyTorch, have, and Tensors have not: it raises AttributeError, and names what
+    there is instead: an attribute of ours, or `.array`.
 
     (A `__getattr__` would do it as well, and make every other attribute slower.)
     """
@@ -104,7 +106,9 @@ class OfArrays:
         if obj is None:
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {self._name!r}")
         text = f"{cls.__name__!r} object has no attribute {self._name!r}"
-        if hasattr(type(innermost(obj)), self._name):
+        if self._name in ATTRIBUTES:
+            text += hint(ATTRIBUTES, self._name)
+        elif hasattr(type(innermost(obj)), self._name):
             text += (f", which only the {obj._elem.host.name} array in it has. Use x.array.{self._name}, through which no gradient "
                      "flows, or the functions of the standard.")
         raise AttributeError(text, name=self._name, obj=obj)
@@ -117,3 +121,7 @@ def mention(types: Iterable[type]) -> None:
         for name in names:
             if not any(name in cls.__dict__ for cls in Surface.__mro__):  # hasattr() would generate the methods
                 Surface._define(name, OfArrays(name))
+
+
+for _name in ATTRIBUTES:
+    Surface._define(_name, OfArrays(_name))

@@ -1,14 +1,14 @@
 """Tensor: an array of any library that records what is done to it.
 
-The operators and the methods of the table are installed by `methods.py`; the meaning of the attributes is that of
-torch.Tensor's. A Tensor of the base level wraps a raw array; one of a running transformation may wrap a layer of a lower level. Its
-Element says which. A View shares memory with another Tensor.
+The operators and the methods of the table are installed by `methods.py`; the meaning of the attributes is that of torch.Tensor's. A Tensor of the
+base level wraps a raw array; one of a running transformation may wrap a layer of a lower level. Its Element says which. A View shares memory.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from sys import modules
 from typing import Any, Self
 from weakref import ref
 
@@ -16,7 +16,7 @@ from .. import observe
 from ..errors import GradientError, LeakError
 from ..observe import conversion
 from ..provided import wanted
-from . import level
+from . import imported, level
 from .computed import mark
 from .element import Element, host_of, is_array
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
@@ -48,6 +48,7 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
+    _differentiates = True
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -488,11 +489,13 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
 
 def wrap_new(x: Any) -> Tensor:
     """A constant Tensor around `x` as a user makes it: of the innermost running transformation, else of the base level."""
+    if len(modules) != imported.seen[0]:
+        imported.register_clients()
     run = level.running()
-    own = 1 if run is None else run.tensor_level
     if isinstance(x, Layer):
-        if x._level > own:
+        if x._level > (1 if run is None else run.tensor_level):
             raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
                                 "or use the functions of multigrad.func")
         x = x._frozen()
-    return checked(wrap_in(run, own, x))
+    t = wrap(x) if run is None else wrap_in(run, run.tensor_level, x)
+    return t if t._elem.refusal is None else checked(t)

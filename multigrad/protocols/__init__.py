@@ -8,6 +8,7 @@ own objects: a function is told by its identity, not by its name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from types import MethodType
 from typing import Any
@@ -34,9 +35,20 @@ def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: A
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad (NEP 18)."""
-    if not all(issubclass(t, Layer) or t in by_type or t.__module__ == "numpy" for t in types):
-        return NotImplemented
-    return import_module(".functions", __name__).run(self, function, args, kwargs)
+    for kind in types:
+        if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
+            return NotImplemented
+    counterpart = _counterparts().get(function)
+    if counterpart is not None:
+        return counterpart(*args, **kwargs)
+    return import_module(".functions", __name__).without(self, function, args, kwargs)
+
+
+@cache
+def _counterparts() -> dict[Any, Callable[..., Any]]:
+    """The counterpart of each function of NumPy."""
+    table: dict[Any, Callable[..., Any]] = import_module(".functions", __name__).TABLE
+    return table
 
 
 def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:

@@ -132,7 +132,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 @counterpart("isclose")
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-    host = host_of_all("numpy.isclose", a, b)
+    host = host_of_all("numpy.isclose", a, b, rtol, atol)
     a, b = (_tensor(x, host) for x in (a, b))
     near = (a == b) | ((of.isfinite(b) if b._elem.floating else True) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
     return near | (of.isnan(a) & of.isnan(b)) if equal_nan else near

@@ -37,19 +37,11 @@ WRITING = ("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal
 """The functions that write into their first argument."""
 
 
-def run(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad."""
-    counterpart = TABLE.get(function)
-    if counterpart is not None:
-        return counterpart(*args, **kwargs)
+def without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function of NumPy that has no counterpart: beside `self`, as `like=` asks; else of the values of constants."""
     maker = creating.BESIDE.get(function.__name__)
     if maker is not None and getattr(np, function.__name__, None) is function:
         return maker(self._elem.host, *args, **kwargs)
-    return _without(function, args, kwargs)
-
-
-def _without(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function that has no counterpart: of the values of constants."""
     name = f"{function.__module__}.{function.__name__}"
     short = name.removeprefix("numpy.")
     target = kwargs.get("out", args[0] if short in WRITING and args else None)

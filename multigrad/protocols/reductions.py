@@ -48,6 +48,8 @@ def native(a: Any, dtype: Any) -> Any:
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
+    if dtype is None and out is None and where is True and initial is NOTHING:
+        return of.sum(a, axis=axis, **_options(keepdims))
     a = _masked(a, where, 0)
     total = of.sum(a, axis=axis, dtype=None if dtype is None else native(a, dtype), **_options(keepdims))
     return finish("sum", total if initial is NOTHING or initial is None else total + initial, out)

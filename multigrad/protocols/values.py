@@ -11,7 +11,7 @@ from ..engine.element import Host, by_type, mixed
 from ..engine.fast import function_of
 from ..engine.level import Layer
 from ..errors import GradientError
-from ..registry import OPS
+from ..registry import OPS, Op, keeping, on_declaration
 
 
 class Functions:
@@ -24,10 +24,22 @@ class Functions:
         if name.startswith("__"):
             raise AttributeError(name)
         op = OPS.get(self._prefix + name)
-        return Functions(f"{self._prefix}{name}.") if op is None else function_of(op)
+        if op is None:
+            return Functions(f"{self._prefix}{name}.")
+        function = function_of(op)
+        with keeping:
+            if OPS.get(op.name) is op:
+                setattr(self, name, function)  # found at once from now on
+        return function
+
+    def forget(self, op: Op) -> None:
+        """Drop the function of a former declaration."""
+        with keeping:
+            vars(self).pop(op.name.removeprefix(self._prefix), None)
 
 
 of: Any = Functions()
+on_declaration(of.forget)
 
 
 def layers(value: Any) -> Iterator[Layer]:
@@ -43,13 +55,15 @@ def layers(value: Any) -> Iterator[Layer]:
 
 
 def host_of_all(name: str, *values: Any) -> Host:
-    """The library of the array objects among nested arguments. Raises MixedBackendsError where a raw NumPy array is of another one."""
+    """The library of the array objects among nested arguments. Raises MixedBackendsError where there are two, TypeError where there is none."""
     host: Host | None = None
     for x in layers(values):
         if host is not None and x._elem.host is not host:
             raise mixed(name, host, x._elem.host)
         host = x._elem.host
-    assert host is not None  # the protocol was called
+    if host is None:  # the protocol was called for another argument
+        raise TypeError(f"{name}: a Tensor is given for an option only, beside NumPy arrays. "
+                        "Wrap the arrays with multigrad.asarray, or give tensor.array.")
     return host
 
 

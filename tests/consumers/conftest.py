@@ -10,4 +10,4 @@ from __future__ import annotations
 import os
 
 SWITCHED = os.environ.get("SCIPY_ARRAY_API", "").lower() in ("1", "true")
-collect_ignore_glob = ["test_in_scipys_mode.py"] if SWITCHED else ["test_scipy*.py"]
+collect_ignore_glob = ["test_in_scipys_mode.py"] if SWITCHED else ["test_scipy*.py", "test_calls_sklearn.py"]

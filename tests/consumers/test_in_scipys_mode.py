@@ -12,16 +12,17 @@ import pytest
 
 HERE = Path(__file__).parent
 FILES = sorted(path.name for path in HERE.glob("test_scipy*.py"))
+TABLES = sorted(path.name for library in ("scipy", "sklearn") for path in HERE.glob(f"test_calls_{library}*.py"))
 
 
 def test_they_are_found() -> None:
-    assert FILES == ["test_scipy.py", "test_scipy_refused.py", "test_scipy_special.py"]
+    assert FILES == ["test_scipy.py", "test_scipy_refused.py", "test_scipy_sklearn.py", "test_scipy_special.py"]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_passes(file: str) -> None:
+@pytest.mark.parametrize("files", [[file] for file in FILES] + [TABLES] * bool(TABLES))
+def test_passes(files: list[str]) -> None:
     pytest.importorskip("scipy", reason="scipy is a dependency of the tests only")
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / file)]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(str(HERE / file) for file in files)]
     done = subprocess.run(words, env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, timeout=1200, check=False)
     tail = done.stdout[-6000:] + done.stderr[-2000:]
     assert done.returncode == 0, tail

@@ -21,7 +21,7 @@ import scipy.signal as signal
 import scipy.spatial.distance as distance
 import scipy.special as special
 import scipy.stats as stats
-from consumer_checks import drawn, flat, values
+from consumer_checks import check, drawn, flat, values
 
 import multigrad as mg
 from multigrad.errors import GradientError
@@ -84,7 +84,7 @@ def test_compiled_functions(name: str, backend: str) -> None:
     same(function(*given), function(*args))
     for i, t in enumerate(given):
         t.requires_grad_()
-        refused(function, given, r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead")
+        refused(function, given, r"Can't call numpy(\.apply_along_axis)?\(\) on Tensor that requires grad.* Use .*tensor.detach\(\)")
         given[i] = t.detach()
 
 
@@ -103,10 +103,13 @@ def test_no_array_of_objects_comes_out() -> None:
     assert isinstance(smooth, mg.Tensor) and smooth.dtype == np.float64
 
 
+def test_ufuncs() -> None:
+    """What SciPy writes with NumPy's ufuncs is differentiable by NumPy's protocol."""
+    check("numpy", lambda x: signal.gausspulse(x, fc=1.0), V)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
-def test_ufuncs_and_mixed_arrays(backend: str) -> None:
+def test_mixed_arrays(backend: str) -> None:
     x = mg.asarray(V, backend=backend, requires_grad=True)
-    with pytest.raises(TypeError, match="operand 'Tensor' does not support ufuncs"):
-        signal.gausspulse(x)
     with pytest.raises(TypeError, match="Multiple namespaces for array inputs"):
         signal.lfilter(np.asarray([1.0, 2.0]), np.asarray([1.0, 0.5]), x)

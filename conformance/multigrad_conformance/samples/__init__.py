@@ -10,14 +10,15 @@ from multigrad import extend
 from multigrad.registry import OPS
 
 from ..sample import Draw, Sample
-from . import beyond_arrays, beyond_numbers, creation, decompositions, elementwise, fft, linalg, manipulation, statistical, views
+from . import beyond_arrays, beyond_numbers, beyond_running, creation, decompositions, elementwise, fft, linalg, manipulation, statistical, views
 
 
 @cache
 def generators() -> dict[str, Any]:
     """The generator of samples of each operation that has one."""
     table: dict[str, Any] = {}
-    for chapter in (elementwise, statistical, manipulation, creation, fft, decompositions, linalg, views, beyond_numbers, beyond_arrays):
+    for chapter in (elementwise, statistical, manipulation, creation, fft, decompositions, linalg, views, beyond_numbers, beyond_arrays,
+                    beyond_running):
         table |= chapter.samples()
     for name, target in extend.samples().items():
         table.setdefault(name, target)

@@ -56,6 +56,9 @@ def unary(name: str, draw: Draw) -> Iterator[Sample]:
         yield Sample("integers", draw.integers(2, 3))
     if name in UNARY:
         yield Sample("vector", drawn(draw, UNARY[name], 5))
+    if name == "sinc":  # no shapes are derived for composites
+        yield Sample("0-d", np.asarray(0.3))
+        yield Sample("empty", np.zeros((2, 0)))
 
 
 def binary(name: str, draw: Draw) -> Iterator[Sample]:

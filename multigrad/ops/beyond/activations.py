@@ -143,52 +143,52 @@ define("log_softmax(x: array, axis=None)", forward=log_softmax, batching="axis",
        doc="x - logsumexp(x) along one axis, several, or over all elements (None). As scipy.special.log_softmax.")
 
 
-def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """The largest element and log1p of the rest, which keeps the digits of a sum near 1. Narrow dtypes in float32."""
+def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    """The largest element and log1p of the rest, which keeps the digits of a sum near 1. Narrow dtypes in float32.
+
+    Where the result is infinite the elements equal to it share evenly, as in logaddexp.
+    """
     z = wide(xp, x)
     if any(z.shape[a] == 0 for a in _axes(z.shape, axis)):
-        return xp.sum(x, axis=axis, keepdims=keepdims) - math.inf
+        return xp.sum(x, axis=axis, keepdims=keepdims) - math.inf, x
     peak = xp.finite_peak(z, axis=axis)
     if is_complex(xp, z.dtype):
-        found = xp.log(_total(xp, xp.exp(z - peak), axis)) + peak
+        powers = xp.exp(z - peak)
+        total = _total(xp, powers, axis)
+        found = xp.log(total) + peak
     else:
         largest = z == peak
         count = _total(xp, xp.astype(largest, z.dtype), axis)
         rest = _total(xp, xp.where(largest, 0.0, xp.exp(z - peak)), axis)
         some = xp.where(count == 0, 1.0, count)  # the largest is infinite
         found = xp.where(count + rest == 0, -math.inf, xp.log1p(rest / some) + xp.log(some) + peak)
+        powers = xp.exp(xp.where(z == found, 0.0, z - found))
+        total = _total(xp, powers, axis)
     found = _as(xp, found, x.dtype)
-    return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis))
+    return found if keepdims else xp.squeeze(found, axis=_axes(x.shape, axis)), _as(xp, powers / total, x.dtype)
 
 
-def _powers(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """What softmax(x) is the quotient of, by way of the result: the second is 1, but for an infinite result the number of elements equal to it.
-
-    So these share evenly, as in logaddexp.
-    """
-    ans = _kept(xp, ans, x.shape, axis, keepdims)
-    powers = xp.exp(xp.where(x == ans, 0.0, x - ans))
-    return powers, _total(xp, powers, axis)
+def log_sum_exp_vjp(xp: Any, g_value: Any, g_shares: Any, shares: Any, axis: Any, keepdims: Any) -> Any:
+    by_shares = None if g_shares is None else softmax_vjp(xp, g_shares, shares, axis)
+    if g_value is None:
+        return by_shares
+    by_value = _kept(xp, g_value, shares.shape, axis, keepdims) * conj(xp, shares)
+    return by_value if by_shares is None else by_value + by_shares
 
 
-def log_sum_exp_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    powers, total = _powers(xp, x, ans, axis, keepdims)
-    return conj(xp, powers) * (_kept(xp, g, x.shape, axis, keepdims) / conj(xp, total))
+def log_sum_exp_jvp(xp: Any, t: Any, shares: Any, axis: Any, keepdims: Any) -> tuple[Any, Any]:
+    return xp.sum(shares * t, axis=axis, keepdims=keepdims), softmax_jvp(xp, t, shares, axis)
 
 
-def log_sum_exp_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
-    powers, total = _powers(xp, x, ans, axis, keepdims)
-    return xp.sum(powers / total * t, axis=axis, keepdims=keepdims)
-
-
-define("log_sum_exp(x, /, *, axis=None, keepdims=False)", forward=log_sum_exp, batching="axis", chapter="kernels", x=log_sum_exp_vjp,
-       jvp=log_sum_exp_jvp, doc="log(sum(exp(x))) over one axis, several, or all, without overflow.")
+define("log_sum_exp(x, /, *, axis=None, keepdims=False)", outputs=("value", "shares"), forward=log_sum_exp, batching="axis", chapter="kernels",
+       x=log_sum_exp_vjp, jvp=log_sum_exp_jvp, materialize=False,
+       doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and softmax(x), its gradient, of the same exponentials.")
 
 
 def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
     a = floating(xp, a)
     if b is None and not (return_sign and is_complex(xp, a.dtype)):
-        found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)
+        found = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
         return (found, xp.where(found == -math.inf, 0.0, xp.ones_like(found))) if return_sign else found
     b = xp.ones_like(a) if b is None else _weight(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)

@@ -22,7 +22,7 @@ def floating(xp: Any, x: Any) -> Any:
 
 
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that a reduction is over, counted from the front: all for None. Raises IndexError for one that there is not, ValueError for one twice."""
+    """The axes that a reduction is over, counted from the front: all for None. Raises IndexError for one out of bounds, ValueError for one twice."""
     if axis is None:
         return tuple(range(ndim))
     given = [index(a) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]

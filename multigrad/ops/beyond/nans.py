@@ -1,4 +1,7 @@
-"""Reductions and scans of the elements that are not nan, as NumPy's. A nan is a constant: its gradient is 0. Of nothing but nans the result is nan."""
+"""Reductions and scans of the elements that are not nan, as NumPy's.
+
+A nan is a constant: its gradient is 0. A mean, a variance or an extremum of nothing but nans is nan.
+"""
 
 from __future__ import annotations
 
@@ -142,8 +145,8 @@ def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
 
 for _name in ("min", "max"):
     define(f"nan{_name}(a: array, axis=None, *, keepdims=False)", forward=_extremum(_name), batching="axis", a=extremum_vjp, jvp=extremum_jvp,
-           doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan over one axis, several, or all; nan where all are. "
-               f"Ties share the gradient. As numpy.nan{_name}.")
+           doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan over one axis, several, or all; nan where "
+               f"all are. Ties share the gradient. As numpy.nan{_name}.")
 
 
 def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
@@ -159,7 +162,8 @@ def _batch_of_indices(xp: Any, x: Any, missing: Any, message: str, size: int) ->
 
 
 nondifferentiable("known_index(x, missing, /, message)", forward=known_index, batching=_batch_of_indices, chapter="kernels",
-                  doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are not known (under a trace), -1 there instead.")
+                  doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are not known (under a trace), -1 "
+                      "there instead.")
 
 
 def _place(name: str, extremum: Any) -> Any:
@@ -176,10 +180,10 @@ def _place(name: str, extremum: Any) -> Any:
     return place
 
 
-for _name in ("min", "max"):
+for _name, _extreme in (("min", "smallest"), ("max", "largest")):
     nondifferentiable(f"nanarg{_name}(a: array, axis=None, *, keepdims=False)", forward=_place(f"nanarg{_name}", _extremum(_name)), batching="form",
-                      doc=f"The index of the first {'smallest' if _name == 'min' else 'largest'} element that is not nan. Raises ValueError where all are nan "
-                          f"(-1 under a trace, where values are not known). As numpy.nanarg{_name}.")
+                      doc=f"The index of the first {_extreme} element that is not nan. Raises ValueError where all are nan (-1 under a trace, where "
+                          f"values are not known). As numpy.nanarg{_name}.")
 
 # ----- replacement -----
 

@@ -1,10 +1,11 @@
-"""Products of NumPy's that the standard lacks, or has under another name: dot, inner, outer, kron, convolve."""
+"""Products of NumPy's that the standard lacks, or has under another name: dot, inner, outer, cross, kron, convolve."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...registry import composite
+from .shapes import place
 
 
 def _is_scalar(x: Any) -> bool:
@@ -45,6 +46,19 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
     return product if len(product.shape) == 2 else xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
 
 
+def cross(xp: Any, a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Any:
+    """Of vectors of three elements."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    last = [x if place("cross", what, of, len(x.shape)) == len(x.shape) - 1 else xp.moveaxis(x, of, -1)
+            for x, what, of in ((a, "axisa", axisa), (b, "axisb", axisb))]
+    for x in last:
+        if x.shape[-1] != 3:
+            raise ValueError(f"cross: a vector has 3 elements; the shapes are {tuple(a.shape)} and {tuple(b.shape)}.")
+    product = xp.linalg.cross(*last, axis=-1)
+    return product if axisc == -1 else xp.moveaxis(product, -1, axisc)
+
+
 def kron(xp: Any, a: Any, b: Any) -> Any:
     """Each element of `a` times all of `b`: along every axis, blocks of the length of b's."""
     if _is_scalar(a) or _is_scalar(b):
@@ -77,6 +91,8 @@ composite("dot(a: array, b: array)", dot,
 composite("inner(a: array, b: array)", inner, doc="Sums of products over the last axes, without conjugates. As numpy.inner.")
 composite("outer(a: array, b: array)", outer,
           doc="The products of each element of one array with each of another, both flattened. As numpy.outer.")
+composite("cross(a: array, b: array, axisa=-1, axisb=-1, axisc=-1, axis=None)", cross,
+          doc="The cross product of vectors of three elements. As numpy.cross.")
 composite("kron(a: array, b: array)", kron, doc="The Kronecker product: blocks of the second array, times the elements of the first. As numpy.kron.")
 composite("convolve(a: array, v: array, mode='full')", convolve,
           doc="The convolution of two vectors, whole ('full'), where they overlap entirely ('valid'), or its middle ('same'). As numpy.convolve.")

@@ -27,7 +27,7 @@ def transpose(xp: Any, a: Any, axes: Any) -> Any:
     ndim = len(a.shape)
     if axes is None:
         return xp.matrix_transpose(a) if ndim == 2 else xp.permute_dims(a, tuple(range(ndim - 1, -1, -1)))
-    order = tuple(place("transpose", "axis", axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+    order = tuple(place("transpose", "axis", axis, ndim) for axis in (axes if isinstance(axes, (tuple, list, range)) else (axes,)))
     if sorted(order) != list(range(ndim)):
         raise ValueError(f"transpose: the axes {axes!r} are no order of the {ndim} axes of the array. To exchange two axes, call swapaxes.")
     return xp.permute_dims(a, order)

@@ -56,8 +56,8 @@ def average(xp: Any, a: Any, axis: Any, weights: Any, returned: bool, keepdims: 
 
 
 composite("average(a: array, axis=None, weights: array = None, returned=False, *, keepdims=False)", average,
-          doc="The mean over one axis, several, or all, with weights of the shape of `a` or of the axes; with `returned` a tuple of it and the sum of "
-              "the weights. Where that sum is 0 the result is infinite or nan. As numpy.average.")
+          doc="The mean over one axis, several, or all, with weights of the shape of `a` or of the axes; with `returned` a tuple of it and "
+              "the sum of the weights. Where that sum is 0 the result is infinite or nan. As numpy.average.")
 
 # ----- covariances -----
 

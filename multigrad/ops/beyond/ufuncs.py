@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...registry import composite, elementwise
-from ..elementwise import _share, _softmax_weight
+from ..elementwise import _arrays, _share, _softmax_weight
 
 LN2 = math.log(2)
 DEGREE = math.pi / 180
@@ -21,10 +21,12 @@ def cbrt(xp: Any, x: Any) -> Any:
 
 
 def fmax(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
     return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, xp.maximum(x1, x2)))
 
 
 def fmin(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
     return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, xp.minimum(x1, x2)))
 
 
@@ -35,7 +37,19 @@ def _chosen(xp: Any, g: Any, x: Any, other: Any, lost: Any) -> Any:
 
 
 def heaviside(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
     return xp.where(xp.isnan(x1), x1, xp.where(x1 == 0, x2, xp.astype(x1 > 0, x1.dtype)))
+
+
+def fmod(xp: Any, x1: Any, x2: Any) -> Any:
+    x1, x2 = _arrays(xp, x1, x2)
+    return x1 - xp.trunc(x1 / x2) * x2
+
+
+def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
+    dtype = xp.result_type(x1, x2)
+    x1, x2 = (xp.astype(x, dtype) for x in _arrays(xp, x1, x2))
+    return xp.logaddexp(x1 * LN2, x2 * LN2) / LN2
 
 
 def sinc(xp: Any, x: Any) -> Any:
@@ -59,11 +73,11 @@ elementwise("fmax(x1, x2, /)", forward={"*": fmax}, x1=lambda xp, g, x1, x2: _ch
 elementwise("fmin(x1, x2, /)", forward={"*": fmin}, x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
             doc="The smaller of each pair of elements, a number rather than nan, as numpy.fmin. Ties share the gradient.")
-elementwise("fmod(x1, x2, /)", forward={"*": lambda xp, x1, x2: x1 - xp.trunc(x1 / x2) * x2}, x1=1,
+elementwise("fmod(x1, x2, /)", forward={"*": fmod}, x1=1,
             x2=lambda xp, g, x1, x2: -g * xp.trunc(x1 / x2), doc="The remainder of division with the sign of x1, as numpy.fmod.")
 elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0, x2=lambda xp, g, x1: xp.where(x1 == 0, g, 0.0),
             doc="0 where x1 is negative, x2 where it is 0, and 1 where it is positive, as numpy.heaviside.")
-elementwise("logaddexp2(x1, x2, /)", forward={"*": lambda xp, x1, x2: xp.logaddexp(x1 * LN2, x2 * LN2) / LN2},
+elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
             x1=lambda xp, x1, x2: _softmax_weight(xp, x1 * LN2, x2 * LN2), x2=lambda xp, x1, x2: _softmax_weight(xp, x2 * LN2, x1 * LN2),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
 elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: x / DEGREE}, x=1 / DEGREE, doc="Angles in radians as degrees, as numpy.rad2deg.")

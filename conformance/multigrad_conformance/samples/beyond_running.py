@@ -1,0 +1,45 @@
+"""Samples of what runs along an axis beyond the standard, cumsum, cumprod and windows, and of the cross product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..sample import Draw, DType, Sample
+
+
+def scans(draw: Draw) -> Iterator[Sample]:
+    yield Sample("axis", draw.real(2, 3), 1)
+    yield Sample("first", draw.real(3, 2), axis=0)
+    yield Sample("all", draw.real(2, 3))
+    yield Sample("complex", draw.complex(2, 3), axis=-1)
+    yield Sample("integers", draw.integers(4))
+    yield Sample("dtype", draw.real(3), dtype=DType("complex128"))
+    yield Sample("empty", draw.real(2, 0), axis=1)
+    yield Sample("0-d", draw.real())
+
+
+def sliding_window_view(draw: Draw) -> Iterator[Sample]:
+    yield Sample("vector", draw.real(5), 3)
+    yield Sample("axis", draw.real(2, 5), 2, axis=-1)
+    yield Sample("first", draw.real(4, 2), (3,), axis=(0,))
+    yield Sample("all", draw.real(3, 4), (2, 3))
+    yield Sample("twice", draw.real(5), (2, 2), axis=(0, 0))
+    yield Sample("complex", draw.complex(4), 2)
+    yield Sample("integers", draw.integers(4), 2)
+    yield Sample("empty", draw.real(0, 3), 2, axis=1)
+    yield Sample("0-d", draw.real(), ())
+
+
+def cross(draw: Draw) -> Iterator[Sample]:
+    yield Sample("vectors", draw.real(3), draw.real(3))
+    yield Sample("broadcast", draw.real(2, 3), draw.real(3))
+    yield Sample("axis", draw.real(3, 2), draw.real(3, 2), axis=0)
+    yield Sample("axes", draw.real(3, 2), draw.real(2, 3), axisa=0, axisb=1, axisc=0)
+    yield Sample("complex", draw.complex(3), draw.complex(3))
+    yield Sample("empty", draw.real(0, 3), draw.real(0, 3))
+
+
+def samples() -> dict[str, Any]:
+    """The generators of this chapter, by operation."""
+    return {"cumsum": scans, "cumprod": scans, "sliding_window_view": sliding_window_view, "cross": cross}

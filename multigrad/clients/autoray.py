@@ -1,0 +1,31 @@
+"""autoray: it finds the names in `multigrad` by itself, by the module of the class of an array. Here are those that NumPy has besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ..engine.convert import default_host, tensor
+
+OF_NUMPY = ("absolute", "allclose", "amax", "amin", "array_equal", "average", "conjugate", "cumprod", "cumsum", "linalg.norm", "multi_dot", "power",
+            "ptp", "rot90", "vdot")
+"""Functions of NumPy that have another name in the standard, or none: its protocols lead to the operations."""
+
+
+def register(module: ModuleType) -> None:
+    """Register functions under the name of the backend, `multigrad`."""
+    import numpy as np
+
+    for name in OF_NUMPY:
+        function: Any = np
+        for part in name.split("."):
+            function = getattr(function, part, None)
+        if function is not None:
+            module.register_function("multigrad", name, function)
+    module.register_function("multigrad", "array", tensor)
+    module.register_function("multigrad", "identity", _created("eye"))
+
+
+def _created(name: str) -> Callable[..., Any]:
+    return lambda *args, **kwargs: getattr(default_host().bound, name)(*args, **kwargs)

@@ -1,0 +1,217 @@
+"""A backend of scipy.fft: its transforms of Tensors, differentiable on every library.
+
+    with scipy.fft.set_backend(multigrad.clients.scipy_fft):
+        y = scipy.fft.dct(x, norm="ortho")
+
+Transforms of sines and cosines of the types 1 to 4 are Fourier transforms of the array with zeros, or its mirror image, behind it. Arguments and
+values are SciPy's. What the standard has no transform for (hfft2, ihfftn, fht, ...) and what is no Tensor is left to the next backend, which is SciPy
+itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..engine.level import Layer
+
+__ua_domain__ = "numpy.scipy.fft"
+
+
+def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out a function of scipy.fft: the protocol of uarray."""
+    function = _FUNCTIONS.get(method.__name__)
+    x = args[0] if args else kwargs.get("x")
+    if function is None or not isinstance(x, Layer):
+        return NotImplemented
+    if kwargs.get("plan") is not None:
+        raise NotImplementedError(f"{method.__name__}: multigrad takes no plan")
+    return function(*args, **{name: value for name, value in kwargs.items() if name != "plan"})
+
+
+# ----- Fourier transforms -----
+
+
+def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
+    """The namespace, and the array in a floating dtype: integers as float64, as SciPy has them; `complex_`: in a complex one."""
+    xp = x.__array_namespace__()
+    if not xp.isdtype(x.dtype, ("real floating", "complex floating")):
+        x = xp.astype(x, xp.float64)
+    if complex_ and not xp.isdtype(x.dtype, "complex floating"):
+        x = xp.astype(x, xp.complex64 if x.dtype == xp.float32 else xp.complex128)
+    return xp, x
+
+
+def _one(name: str, complex_: bool) -> Callable[..., Any]:
+    def function(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, overwrite_x: bool = False, workers: int | None = None) -> Any:
+        xp, x = _floating(x, complex_)
+        return getattr(xp.fft, name)(x, n=n, axis=axis, norm=norm or "backward")
+
+    return function
+
+
+def _several(name: str, complex_: bool, two: bool) -> Callable[..., Any]:
+    def function(x: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = (-2, -1) if two else None, norm: str | None = None,
+                 overwrite_x: bool = False, workers: int | None = None) -> Any:
+        xp, x = _floating(x, complex_)
+        s = None if s is None else (s,) if isinstance(s, int) else tuple(s)
+        axes = None if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+        if s is not None and axes is None:
+            axes = tuple(range(-len(s), 0))
+        return getattr(xp.fft, name)(x, s=s, axes=axes, norm=norm or "backward")
+
+    return function
+
+
+# ----- Transforms of cosines and sines -----
+
+
+def _phases(xp: Any, like: Any, start: float, step: float, n: int) -> Any:
+    """exp(-i (start + step k)) for k < n, in the complex dtype and on the device of `like`."""
+    angles = xp.arange(n, dtype=xp.float64, device=like.device) * step + start
+    return xp.astype(xp.cos(angles) - 1j * xp.sin(angles), like.dtype)
+
+
+def _zeros(xp: Any, x: Any, n: int) -> Any:
+    return xp.zeros((*x.shape[:-1], n), dtype=x.dtype, device=x.device)
+
+
+def _fourier(xp: Any, parts: Sequence[Any]) -> Any:
+    return xp.fft.fft(xp.concat(parts, axis=-1))
+
+
+def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
+    """The last axis with its first and its last element times a number."""
+    n = x.shape[-1]
+    if first == last == 1.0:
+        return x
+    where = xp.arange(n, device=x.device)
+    factors = xp.where(where == 0, first, 1.0) * xp.where(where == n - 1, last, 1.0)
+    return x * xp.astype(factors, x.dtype)
+
+
+def _cosines(xp: Any, x: Any, kind: int) -> Any:
+    n = x.shape[-1]
+    z = _floating(x, True)[1]
+    if kind == 1:
+        return xp.real(_fourier(xp, [z, xp.flip(z[..., 1:-1], axis=-1)])[..., :n])
+    if kind == 2:
+        return xp.real(_fourier(xp, [z, xp.flip(z, axis=-1)])[..., :n] * _phases(xp, z, 0.0, math.pi / (2 * n), n))
+    return xp.real(_halved(xp, z, kind))
+
+
+def _sines(xp: Any, x: Any, kind: int) -> Any:
+    n = x.shape[-1]
+    z = _floating(x, True)[1]
+    if kind == 1:
+        zero = _zeros(xp, z, 1)
+        return -xp.imag(_fourier(xp, [zero, z, zero, -xp.flip(z, axis=-1)])[..., 1 : n + 1])
+    if kind == 2:
+        return -xp.imag(_fourier(xp, [z, -xp.flip(z, axis=-1)])[..., 1 : n + 1] * _phases(xp, z, math.pi / (2 * n), math.pi / (2 * n), n))
+    return -xp.imag(_halved(xp, z, kind, behind=kind == 3))
+
+
+def _halved(xp: Any, z: Any, kind: int, behind: bool = False) -> Any:
+    """Types 3 and 4: frequencies between those of the Fourier transform of twice the length. `behind`: the elements count from 1."""
+    n = z.shape[-1]
+    step = math.pi / (2 * n)
+    z = 2 * z * _phases(xp, z, step * behind, step, n)
+    if kind == 3:  # the element that is its own mirror image counts once
+        z = _scaled_end(xp, z, 1.0, 0.5) if behind else _scaled_end(xp, z, 0.5, 1.0)
+    if behind:
+        return _fourier(xp, [_zeros(xp, z, 1), z, _zeros(xp, z, n - 1)])[..., :n]
+    out = _fourier(xp, [z, _zeros(xp, z, n)])[..., :n]
+    return out if kind == 3 else out * _phases(xp, z, step / 2, step, n)
+
+
+INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+ROOT = math.sqrt(2.0)
+
+
+def _transformed(name: str, cosine: bool, inverse: bool, x: Any, type: int, n: int | None, axis: int, norm: str | None,
+                 orthogonalize: bool | None) -> Any:
+    """One transform along one axis."""
+    xp, x = _floating(x)
+    if type not in INVERSE:
+        raise ValueError(f"{name}: type must be 1, 2, 3 or 4, not {type!r}")
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ValueError(f'{name}: norm must be "backward", "ortho" or "forward", not {norm!r}')
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {x.ndim} dimensions")
+    x = _of_length(xp, xp.moveaxis(x, axis, -1), x.shape[axis] if n is None else n, name)
+    size = x.shape[-1]
+    if cosine and type == 1 and size < 2:
+        raise ValueError(f"{name}: type 1 is defined for two elements or more")
+    kind = INVERSE[type] if inverse else type
+    ends = orthogonalize if orthogonalize is not None else norm == "ortho"
+    out = (_with_ends if ends else _both)(xp, x, cosine, kind)
+    length = 2 * (size - 1 if cosine and type == 1 else size + 1 if type == 1 else size)
+    divided = norm == "ortho" or (norm == "forward") is not inverse
+    if divided:
+        out = out * (1 / math.sqrt(length) if norm == "ortho" else 1 / length)
+    return xp.moveaxis(out, -1, axis)
+
+
+def _both(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
+    """The transform; of complex arrays that of both parts."""
+    transform = _cosines if cosine else _sines
+    if not xp.isdtype(x.dtype, "complex floating"):
+        return transform(xp, x, kind)
+    return transform(xp, xp.real(x), kind) + 1j * transform(xp, xp.imag(x), kind)
+
+
+def _with_ends(xp: Any, x: Any, cosine: bool, kind: int) -> Any:
+    """The transform as an orthogonal matrix has it, up to a factor: elements that are their own mirror images are scaled."""
+    if kind == 3 or (kind == 1 and cosine):
+        x = _scaled_end(xp, x, ROOT if cosine else 1.0, 1.0 if cosine and kind == 3 else ROOT)
+    out = _both(xp, x, cosine, kind)
+    if kind == 2 or (kind == 1 and cosine):
+        out = _scaled_end(xp, out, 1 / ROOT if cosine else 1.0, 1.0 if cosine and kind == 2 else 1 / ROOT)
+    return out
+
+
+def _of_length(xp: Any, x: Any, n: int, name: str) -> Any:
+    """The last axis cut, or filled up with zeros, to this length."""
+    if n < 1:
+        raise ValueError(f"{name}: invalid number of data points ({n}) specified")
+    size = x.shape[-1]
+    return x if size == n else x[..., :n] if size > n else xp.concat([x, _zeros(xp, x, n - size)], axis=-1)
+
+
+def _along_one(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
+    def function(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, overwrite_x: bool = False,
+                 workers: int | None = None, orthogonalize: bool | None = None) -> Any:
+        return _transformed(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
+
+    return function
+
+
+def _along_several(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
+    def function(x: Any, type: int = 2, s: Sequence[int] | int | None = None, axes: Sequence[int] | int | None = None, norm: str | None = None,
+                 overwrite_x: bool = False, workers: int | None = None, *, orthogonalize: bool | None = None) -> Any:
+        lengths = None if s is None else [s] if isinstance(s, int) else list(s)
+        if axes is None:
+            along = list(range(x.ndim)) if lengths is None else list(range(-len(lengths), 0))
+        else:
+            along = [axes] if isinstance(axes, int) else list(axes)
+        if lengths is not None and len(lengths) != len(along):
+            raise ValueError(f"{name}: when given, axes and shape arguments have to be of the same length")
+        if len({axis % x.ndim for axis in along}) < len(along):
+            raise ValueError(f"{name}: all axes must be unique")
+        if not along:
+            return _floating(x)[1]
+        for i, axis in enumerate(along):
+            n = None if lengths is None or lengths[i] in (None, -1) else lengths[i]
+            x = _transformed(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
+        return x
+
+    return function
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: _one(name, name not in ("rfft", "ihfft")) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{f"{name}{end}": _several(f"{name}n", name != "rfft", end == "2") for name in ("fft", "ifft", "rfft", "irfft") for end in ("2", "n")},
+    **{f"{i}{name}": _along_one(f"{i}{name}", name == "dct", i == "i") for name in ("dct", "dst") for i in ("", "i")},
+    **{f"{i}{name}n": _along_several(f"{i}{name}n", name == "dct", i == "i") for name in ("dct", "dst") for i in ("", "i")},
+}

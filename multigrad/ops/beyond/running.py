@@ -1,0 +1,59 @@
+"""What runs along an axis, under NumPy's names: cumsum, cumprod, and windows of neighbours."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from ...registry import composite
+from .shapes import place
+
+
+def _scan(standard: str) -> Any:
+    def scan(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+        if axis is None:
+            a, axis = xp.reshape(a, (-1,)), 0
+        return getattr(xp, standard)(a, axis=axis, dtype=dtype)
+
+    return scan
+
+
+def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
+    """All windows of neighbours: those along each axis stand one after the other, their elements along new axes at the end."""
+    name = "sliding_window_view"
+    windows = _integers(window_shape)
+    ndim = len(x.shape)
+    axes = tuple(range(ndim)) if axis is None else _integers(axis)
+    if len(windows) != len(axes):
+        raise ValueError(f"{name}: window_shape has {len(windows)} lengths for {len(axes)} axes.")
+    if any(n < 0 for n in windows):
+        raise ValueError(f"{name}: window_shape cannot contain negative values: {windows}.")
+    for a, n in zip(axes, windows, strict=True):
+        x = _windows(xp, name, x, place(name, "axis", a, ndim), n)
+    return x
+
+
+def _integers(given: Any) -> tuple[int, ...]:
+    return tuple(index(n) for n in given) if isinstance(given, (tuple, list, range)) else (index(given),)
+
+
+def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
+    """The windows of length n along one axis, whose elements become the last axis."""
+    length = x.shape[axis]
+    if n > length:
+        raise ValueError(f"{name}: a window of {n} elements is longer than axis {axis}, which has {length}.")
+    count = length - n + 1
+    device = xp.device_of(x)
+    start = xp.arange(count, device=device)
+    places = xp.reshape(start[:, None] + xp.arange(n, device=device)[None, :], (count * n,))
+    found = xp.reshape(xp.take(x, places, axis=axis), (*x.shape[:axis], count, n, *x.shape[axis + 1:]))
+    return found if axis == len(x.shape) - 1 else xp.moveaxis(found, axis + 1, -1)
+
+
+composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
+          doc="The sums of the elements up to each one, along an axis or of all in a row (None). As numpy.cumsum.")
+composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
+          doc="The products of the elements up to each one, along an axis or of all in a row (None). As numpy.cumprod.")
+composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
+          doc="All windows of neighbours along some axes or all, their elements along new axes at the end: those of "
+              "numpy.lib.stride_tricks.sliding_window_view, as a copy.")

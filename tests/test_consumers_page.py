@@ -1,0 +1,90 @@
+"""docs/consumers.md is what the tables of consumers make, every call is recorded where it is tried, and the totals reach what was promised."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from consumer_tables import LIBRARY, Call, Outcome, Table
+
+import multigrad as mg
+
+ROOT = Path(__file__).resolve().parents[1]
+_SPEC = importlib.util.spec_from_file_location("tools_consumers", ROOT / "tools" / "consumers.py")
+tool = importlib.util.module_from_spec(_SPEC)
+sys.modules["tools_consumers"] = tool
+_SPEC.loader.exec_module(tool)
+
+PROMISED = {"SciPy": 200, "array-api-extra": 25}
+
+
+@pytest.fixture(scope="module")
+def libraries() -> Any:
+    return tool.read()
+
+
+def test_the_page_is_what_the_tables_make(libraries: Any) -> None:
+    assert tool.PAGE.read_text() == tool.render(libraries), "python tools/consumers.py"
+
+
+def test_every_call_is_recorded_and_no_other(libraries: Any) -> None:
+    for library in libraries.values():
+        for table in library.tables:
+            tried = {(call.name, key) for call in table.calls for key, setting in table.settings.items() if not setting.sample or key in call.also}
+            recorded = {(name, key) for name, row in library.outcomes[table.stem].items() for key in row}
+            assert recorded == tried, table.stem
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_as_many_gradients_as_promised(name: str, libraries: Any) -> None:
+    """Of 436 calls of SciPy and array-api-extra 168 were to have a checked gradient; what was reached since is not given up."""
+    assert libraries[name].totals()["checked"] >= PROMISED[name]
+
+
+# ----- what a table lets through -----
+
+V = np.asarray([0.5, 1.5])
+
+
+def outcome(function: Any, reference: Any = None) -> Outcome:
+    call = Call("f", function, (V,), raw=reference)
+    return Table("a library", "no_file", [call], settings=LIBRARY).outcome(call, "numpy")
+
+
+def test_what_is_right() -> None:
+    assert outcome(lambda x: x * x) == Outcome("Tensor", "checked")
+    assert outcome(lambda x: x > 1) == Outcome("Tensor", "none")
+    assert outcome(lambda x: np.asarray(x)) == Outcome("plain", "converts")
+    assert outcome(lambda x: float(x[0])) == Outcome("plain", "warned")
+
+
+def write_after_use(x: Any) -> Any:
+    y = x * 1.0
+    z = y * y
+    y[0] = 0.0
+    return z
+
+
+def test_what_works_in_the_context() -> None:
+    assert outcome(write_after_use) == Outcome("Tensor", "checked, in the context")
+
+
+def raising(x: Any) -> Any:
+    raise ZeroDivisionError("once")
+
+
+def test_what_is_silent_or_wrong() -> None:
+    with pytest.raises(AssertionError, match="SILENT: a result that depends on an argument has no gradient"):
+        outcome(lambda x: x.detach() * 2 if isinstance(x, mg.Tensor) else x * 2)
+    with pytest.raises(AssertionError, match="SILENT"):
+        outcome(lambda x: (x, x.detach() * 2) if isinstance(x, mg.Tensor) else (x, x * 2))
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        outcome(lambda x: x * x if isinstance(x, mg.Tensor) else x * x * x)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        outcome(lambda x: x * x.detach() if isinstance(x, mg.Tensor) else x * x)
+    with pytest.raises(AssertionError, match="no reason has these words: ZeroDivisionError: once"):
+        outcome(raising, lambda x: x)
