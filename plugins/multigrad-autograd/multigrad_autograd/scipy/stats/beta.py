@@ -53,7 +53,7 @@ mg.registry.elementwise("hips.beta_kernel(y, a, b, /)", forward={"numpy": _kerne
 
 
 def _logpdf(y: Any, a: Any, b: Any) -> Any:
-    kernel = mg.hips.beta_kernel(y, a, b) if boxed(y, a, b) else _kernel(y, a, b)
+    kernel = mg.hips.beta_kernel(*arrays(y, a, b)) if boxed(y, a, b) else _kernel(y, a, b)
     constant = mg.special.betaln(a, b) if boxed(a, b) else scipy.special.betaln(a, b)
     return kernel - (float(constant) if type(a) is type(b) is float else constant)
 

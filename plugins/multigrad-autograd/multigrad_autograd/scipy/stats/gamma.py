@@ -33,7 +33,7 @@ mg.registry.elementwise("hips.gamma_kernel(y, a, /)", forward={"numpy": _kernel}
 
 def standard_logpdf(y: Any, a: Any) -> Any:
     """The logarithm of the density at y."""
-    kernel = mg.hips.gamma_kernel(y, a) if boxed(y, a) else _kernel(y, a)
+    kernel = mg.hips.gamma_kernel(*arrays(y, a)) if boxed(y, a) else _kernel(y, a)
     constant = mg.special.gammaln(a) if boxed(a) else scipy.special.gammaln(a)
     return kernel - (float(constant) if type(a) is float else constant)
 
