@@ -82,12 +82,12 @@ def _fourier(xp: Any, parts: Sequence[Any]) -> Any:
 
 
 def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
-    """The last axis with its first and its last element times a number."""
+    """The last axis with its first and its last element times a number, one of them 1 where there is one element."""
     n = x.shape[-1]
     if first == last == 1.0:
         return x
-    where, ones = xp.arange(n, device=x.device), xp.ones(n, dtype=x.dtype, device=x.device)
-    return x * xp.where(where == 0, first, ones) * xp.where(where == n - 1, last, ones)
+    place = xp.arange(n, device=x.device)
+    return x * (1.0 + xp.astype(place == 0, x.dtype) * (first - 1.0) + xp.astype(place == n - 1, x.dtype) * (last - 1.0))
 
 
 def _cosines(xp: Any, x: Any, kind: int) -> Any:
