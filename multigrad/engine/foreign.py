@@ -9,7 +9,7 @@ FUNCTIONS: Mapping[str, str] = {
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "argwhere": "stack(nonzero(x), axis=1)", "around": "round", "array": "asarray",
     "array_split": "split, with the indices to split at", "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",
     "bitwise_not": "bitwise_invert", "bmm": "matmul", "cat": "concat", "chunk": "split", "clamp": "clip", "column_stack": "stack(arrays, axis=1)",
-    "conjugate": "conj", "copy": "asarray(x, copy=True)", "cross": "linalg.cross", "cumprod": "cumulative_prod", "cumsum": "cumulative_sum",
+    "conjugate": "conj", "copy": "asarray(x, copy=True)",
     "degrees": "rad2deg", "det": "linalg.det", "div": "divide", "dsplit": "split(x, n, axis=2)", "eigh": "linalg.eigh", "eq": "equal", "fabs": "abs",
     "fix": "trunc", "fliplr": "flip(x, axis=1)", "flipud": "flip(x, axis=0)", "float_power": "pow", "from_numpy": "asarray",
     "gather": "take_along_axis", "ge": "greater_equal", "gt": "greater", "hsplit": "split(x, n, axis=1)", "in1d": "isin", "index_select": "take",
@@ -26,7 +26,7 @@ FUNCTIONS: Mapping[str, str] = {
 ATTRIBUTES: Mapping[str, str] = {
     "H": "x.mT.conj()", "add": "x + y", "amax": "x.max()", "amin": "x.min()", "argwhere": "x.nonzero()", "bmm": "x @ y", "chunk": "split(x, n)",
     "clamp": "x.clip()", "conjugate": "x.conj()", "contiguous": "x itself", "cpu": "x.to_device()", "cuda": "x.to_device()",
-    "cumprod": "x.cumulative_prod()", "cumsum": "x.cumulative_sum()", "dim": "x.ndim", "div": "x / y", "double": "x.astype()",
+    "dim": "x.ndim", "div": "x / y", "double": "x.astype()",
     "expand": "x.broadcast_to()", "expand_as": "x.broadcast_to()", "float": "x.astype()", "gather": "x.take_along_axis()", "half": "x.astype()",
     "index_select": "x.take()", "int": "x.astype()", "is_floating_point": "isdtype(x.dtype, 'real floating')", "long": "x.astype()",
     "masked_fill": "where(mask, value, x)", "mm": "x @ y", "movedim": "x.moveaxis()", "mul": "x * y", "mv": "x @ y",
