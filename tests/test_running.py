@@ -55,6 +55,13 @@ def test_windows_stand_where_numpy_has_them() -> None:
         mg.namespace("strict").lib
 
 
+def test_numpys_own_function_of_windows() -> None:
+    t = mg.asarray(X, requires_grad=True)
+    np.testing.assert_array_equal(values(sliding_window_view(t, 2, axis=1)), sliding_window_view(X, 2, axis=1))
+    with pytest.raises(TypeError, match="numpy.lib.stride_tricks.sliding_window_view: writeable=True is not supported for Tensors"):
+        sliding_window_view(t, 2, axis=1, writeable=True)
+
+
 @pytest.mark.parametrize("axes", [{}, {"axis": 2}, {"axisa": 2, "axisc": 0}, {"axisb": -1}])
 def test_cross(axes: dict[str, int], xp: Any) -> None:
     np.testing.assert_allclose(values(mg.cross(xp.asarray(X), xp.asarray(X[::-1] + 1), **axes)), np.cross(X, X[::-1] + 1, **axes), rtol=1e-13)
