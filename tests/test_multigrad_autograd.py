@@ -249,6 +249,14 @@ def test_functions_of_numpy_have_derivatives(name: str) -> None:
     check_grads(CASES[name])(sizes((2, 3)))
 
 
+def test_conditions_and_positions_are_constants_at_any_depth() -> None:
+    x, c = onp.array([1.0, -2.0, 3.0]), onp.arange(3.0)
+    onp.testing.assert_allclose(ag.hessian(lambda x: np.sum(c[x > 0]) * np.sum(x**2))(x), 4 * onp.eye(3))
+    onp.testing.assert_allclose(ag.hessian(lambda x: np.sum(c[np.argsort(x)] * x**2))(x), onp.diag([2.0, 0.0, 4.0]))
+    assert ag.deriv(lambda x: np.sum(c[1:][np.array([x, -x]) > 0]) * x)(2.0) == 1.0
+    assert np.random.randn(np.sum(mg.asarray(x) > 0)).shape == (2,)
+
+
 def test_raw_arrays_are_left_to_numpy() -> None:
     x = sizes(3)
     assert type(np.sin(x)) is onp.ndarray and type(np.sum(x)) is onp.float64 and type(np.array([1.0])) is onp.ndarray
@@ -260,6 +268,10 @@ def test_raw_arrays_are_left_to_numpy() -> None:
 def test_what_multigrad_lacks_raises_where_a_derivative_would_be_lost() -> None:
     with pytest.raises(RuntimeError, match=r"Can't call numpy.polyfit\(\) on Tensor that requires grad"):
         ag.grad(lambda x: np.polyfit(x, x, 1)[0])(sizes(4))
+    with pytest.raises(NotImplementedError, match="VJP of normal not defined: draw standard numbers, and shift and scale them"):
+        ag.grad(lambda x: np.sum(np.random.normal(x)))(sizes(4))
+    with pytest.raises(RuntimeError, match="requires grad"):
+        ag.grad(lambda x: np.sum(np.histogram(x)[1]))(sizes(4))
     with pytest.raises(NotImplementedError, match="r_ and c_ take no directives beside boxes"):
         ag.grad(lambda x: np.sum(np.r_["-1", x]))(sizes(4))
     with pytest.raises(NotImplementedError, match="make_diagonal only supports offset=0"):

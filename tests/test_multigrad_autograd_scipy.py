@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ from multigrad.errors import MissingRuleError
 from multigrad_autograd.scipy import integrate, linalg, signal, special, stats
 
 Function = Callable[..., Any]
+GUIDE = Path(__file__).parent.parent / "docs" / "from-autograd.md"
 
 
 def spd(n: int, seed: int = 0) -> Any:
@@ -135,3 +140,16 @@ def test_values_are_those_of_scipy_and_derivatives_those_of_differences(name: st
 
 def _flat_odeint(function: Function) -> Function:
     return lambda y, rate: function(y, {"rate": rate})
+
+
+# ----- the guide -----
+
+
+def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
+    """In a process of its own: `install` is for good."""
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
+    assert len(blocks) >= 8
+    program = tmp_path / "guide.py"
+    program.write_text("\n".join(blocks))
+    done = subprocess.run([sys.executable, "-W", "error", str(program)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

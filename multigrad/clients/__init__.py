@@ -8,12 +8,14 @@ registration. `scipy_fft` is a backend that the user sets in SciPy.
 from __future__ import annotations
 
 import sys
+from collections.abc import Set
 from importlib import import_module
 from threading import RLock
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
-from ..engine import imported
+from ..engine import copying, imported
+from ..errors import program
 from ..provided import provide
 
 if TYPE_CHECKING:
@@ -62,4 +64,25 @@ def _unfinished(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
+COMPUTING = frozenset({"xarray"})
+"""Libraries that deep-copy arrays as a step: xarray does in `DataArray(t, coords=...)`, `sortby`, `align` and whatever else calls its `copy`."""
+
+
+def is_step() -> bool:
+    """Whether a library computes with a deep copy: it called copy.deepcopy, and the program called the library rather than copy.deepcopy."""
+    if COMPUTING.isdisjoint(sys.modules):
+        return False
+    frame = _beyond(sys._getframe(program() - 1), frozenset({"copy"}))
+    beyond = _beyond(frame, COMPUTING)
+    return beyond is not frame and (beyond is None or beyond.f_globals.get("__name__") != "copy")
+
+
+def _beyond(frame: FrameType | None, packages: Set[str]) -> FrameType | None:
+    """The first frame, of this one and its callers, whose code is in another package."""
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in packages:
+        frame = frame.f_back
+    return frame
+
+
 provide(imported, register_clients=register_clients)
+provide(copying, is_step=is_step)

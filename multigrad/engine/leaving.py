@@ -108,12 +108,23 @@ class Leaving(Surface):
     def _as_numpy(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
-        self._refuse("numpy()", "tensor.detach().numpy()")
-        x = self._array
+        if not self._elem.floating and self._is_constant():
+            self._check()
+            x = innermost(self)
+        else:
+            self._refuse("numpy()", "tensor.detach().numpy()")
+            x = self._array
         if not isinstance(x, Layer):
             host = self._elem.host
             x = host.backend.kernel("to_numpy")(host.xp, x, False if copy is False else None)
         return np.asarray(x, dtype=dtype, copy=copy)
+
+    def _is_constant(self) -> bool:
+        """Whether all layers down to the raw array add a derivative to it and nothing else: integers and booleans have none at any level."""
+        x: Any = self
+        while isinstance(x, Layer) and x._differentiates:
+            x = x._array
+        return not isinstance(x, Layer)
 
     @conversion
     def numpy(self) -> Any:

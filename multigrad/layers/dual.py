@@ -35,6 +35,7 @@ class Dual(Immutable):
     Of a level of forward_ad that was left only the primal remains; a Dual of another transformation raises once that has finished.
     """
 
+    _differentiates = True
     __slots__ = ("_tangent",)
     _parts = ("_array", "_tangent")
     _tangent: Any

@@ -75,19 +75,18 @@ def make_jvp(fun: Function, x: Any) -> Function:
 def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
     """The value of `fun(x)`, which is one real number, and its gradient; `name` is that of the operator, for errors."""
     traced = Traced(fun)
-    out, gradient = _both(entered(x), traced, name)
+
+    def number(x: Any) -> Any:
+        out = traced(x)
+        if (type(out) is not Tensor or out.dtype is not _FLOAT or out.shape) and (space := vspace(out)).size != 1:
+            raise TypeError(f"{name} only applies to real scalar-output functions, but the output has the space {space}. "
+                            "Try jacobian, elementwise_grad or holomorphic_grad.")
+        return out
+
+    out, gradient = func.value_and_grad(number)(entered(x))
     if not traced.depends:
         warnings.warn(INDEPENDENT, stacklevel=3)
     return left(out), left(conjugate(gradient))
-
-
-@func.value_and_grad
-def _both(x: Any, traced: Traced, name: str) -> Any:
-    out = traced(x)
-    if (type(out) is not Tensor or out.shape or out.dtype is not _FLOAT) and (space := vspace(out)).size != 1:
-        raise TypeError(f"{name} only applies to real scalar-output functions, but the output has the space {space}. "
-                        "Try jacobian, elementwise_grad or holomorphic_grad.")
-    return out
 
 
 class Traced:

@@ -1,12 +1,12 @@
-"""numpy.random: what it draws has no derivative. Boxes among the arguments count by their values."""
+"""numpy.random: what it draws has no derivative. Arguments that require one are refused, unless `defvjp` defines it."""
 
 from typing import Any
 
 import numpy.random as raw
 
-from .table import constants_of
+from .table import drawing
 
-globals().update(constants_of(raw.__dict__))
+globals().update(drawing(raw.__dict__))
 
 
 def __getattr__(name: str) -> Any:

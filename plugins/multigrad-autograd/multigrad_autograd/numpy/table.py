@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..boxes import has_box, is_box, leaves, value
+from ..boxes import has_box, is_box, leaves, mapped, plain, value
 from ..rules import primitive
 from .arrays import ARRAYS, SEQUENCES, make_diagonal
 from .arrays import where as _where
@@ -22,8 +22,7 @@ NONDIFFERENTIABLE = frozenset({
     "flatnonzero", "count_nonzero", "searchsorted", "sign", "ndim", "shape", "floor_divide", "logical_and", "logical_or", "logical_not",
     "logical_xor", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "allclose", "isclose", "array_equal", "array_equiv", "greater",
     "greater_equal", "less", "less_equal", "equal", "not_equal", "iscomplexobj", "isrealobj", "iscomplex", "size", "isscalar", "isreal",
-    "zeros_like", "ones_like", "empty_like", "result_type", "signbit", "digitize", "histogram", "bincount", "unique", "isin", "lexsort", "nanargmax",
-    "nanargmin", "can_cast", "common_type", "broadcast_shapes", "array_repr", "array_str", "array2string",
+    "zeros_like", "ones_like", "empty_like", "result_type", "signbit", "digitize", "isin", "lexsort", "nanargmax", "nanargmin", "can_cast", "common_type", "broadcast_shapes", "array_repr", "array_str", "array2string",
 })  # fmt: skip
 """Functions whose results have no derivative: they are those of the values."""
 
@@ -69,10 +68,20 @@ def wrap_namespace(old: Mapping[str, Any], boxed: Mapping[str, Function]) -> dic
     return found
 
 
-def constants_of(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of a namespace, with functions of the values of boxes in the place of functions."""
-    return {name: constant(raw) if callable(raw) and not inspect.isclass(raw) else raw
+def drawing(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of numpy.random, with functions in the place of its functions that refuse what requires a derivative."""
+    return {name: _drawn(raw) if callable(raw) and not inspect.isclass(raw) else raw
             for name, raw in old.items() if not name.startswith("__") and not inspect.ismodule(raw)}  # fmt: skip
+
+
+def _drawn(raw: Any) -> Function:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        given, named = mapped(plain, args), mapped(plain, kwargs)
+        if has_box(given) or has_box(named):
+            raise NotImplementedError(f"VJP of {raw.__name__} not defined: draw standard numbers, and shift and scale them")
+        return raw(*given, **named)
+
+    return primitive(raw, otherwise=refused)
 
 
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
