@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import beyond
 import compare
 import costs
 import eager_jax
@@ -93,6 +94,7 @@ def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]
         ("lists", "", workloads.list_cases),
         ("transformations", "", transformations.transformation_cases),
         ("paths", "", lambda: paths.path_cases(paths.Peers.found())),
+        (beyond.WORKLOAD, "", lambda: beyond.beyond_cases(paths.Peers.found())),
         (judging.PROGRAMS, "", lambda: programs.program_cases(paths.Peers.found(), effort.steps)),
         (eager_jax.WORKLOAD, "jax", eager_jax.eager_cases),
     ]
@@ -122,7 +124,7 @@ def timed(options: argparse.Namespace, effort: Effort) -> Part:
         announce(options, f"{case.workload}, {case.label}")
         results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
         part.verdicts += judging.of_result(results[-1])
-    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith("paths")]
+    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(("paths", beyond.WORKLOAD))]
     narrow = [r for r in results if r not in wide]
     part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
     together = [r for r in results if r.case.workload == judging.PROGRAMS]

@@ -212,7 +212,20 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
             return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
         return rules.raw_function(home, op.name)(*values)
 
-    return _named(function, op, op.signature)
+    if op.name != "isdtype":
+        return _named(function, op, op.signature)
+    known: dict[Any, bool] = {}
+
+    def isdtype(dtype: Any, kind: Any) -> bool:
+        try:
+            return known[dtype, kind]
+        except (KeyError, TypeError):  # of what cannot be a key
+            answer: bool = function(dtype, kind)
+        if not element.is_array(dtype) and type(kind) in (str, tuple):
+            known[dtype, kind] = answer
+        return answer
+
+    return _named(isdtype, op, op.signature)
 
 
 def _dtype_named(host: Host, x: Any) -> Any:

@@ -117,7 +117,8 @@ class TestSignatures:
     def test_positional_only_and_keyword_only(self) -> None:
         x = mg.ones((2, 2))
         for call in (lambda: mg.add(x1=x, x2=x), lambda: mg.sum(x, 0, None), lambda: mg.all(x, 0, True), lambda: mg.astype(x, dtype=x.dtype),
-                     lambda: mg.zeros((2,), "float64"), lambda: mg.take(x, mg.asarray([0]), 0, 0), lambda: mg.expand_dims(x), lambda: mg.arange(start=3),
+                     lambda: mg.zeros((2,), "float64"), lambda: mg.take(x, mg.asarray([0]), 0, 0), lambda: mg.expand_dims(x),
+                     lambda: mg.arange(start=3),
                      lambda: mg.eye(2, 2, 1), lambda: mg.full((2,), 1.0, mg.float64), lambda: mg.finfo(type=x),
                      lambda: mg.linspace(0, 1, 3, mg.float64)):
             with pytest.raises(TypeError):
@@ -268,6 +269,19 @@ class TestLeaving:
             mg.func.grad(lambda x: mg.func.grad(lambda y: np.asarray(y * x).sum())(x))(np.ones(()))
         with pytest.raises((BufferError, GradientError)):
             mg.func.grad(lambda x: mg.from_dlpack(x) * x)(np.ones(()))
+
+    def test_integers_and_booleans_leave_what_adds_a_derivative_alone(self) -> None:
+        x, v = np.asarray([1.0, -2.0]), np.arange(2.0)
+
+        def f(x: Any) -> Any:
+            assert np.array_equal(np.asarray(x > 0), [True, False]) and np.array_equal(v[mg.argsort(x)], [1.0, 0.0])
+            return mg.sum(x**2)
+
+        assert np.array_equal(mg.func.hvp(f, (x,), (v,))[1][0], 2 * v)
+        assert np.array_equal(mg.func.grad(lambda x: mg.sum(mg.func.grad(f)(x)))(x), [2.0, 2.0])
+        for g in (mg.func.vmap(f), mg.func.vmap(mg.func.grad(f))):
+            with pytest.raises(GradientError, match="belongs to the transformation"):
+                g(np.ones((3, 2)))
 
     def test_casts(self, xp: Any) -> None:
         assert (bool(xp.asarray(True)), bool(xp.asarray(0.0)), int(xp.asarray(3)), float(xp.asarray(2.5)), complex(xp.asarray(1j))) == (

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..engine.convert import default_host, tensor
 
-OF_NUMPY = ("absolute", "allclose", "amax", "amin", "array_equal", "average", "conjugate", "cumprod", "cumsum", "linalg.norm", "multi_dot", "power",
-            "ptp", "rot90", "vdot")
+OF_NUMPY = ("absolute", "allclose", "amax", "amin", "array_equal", "average", "conjugate", "cumprod", "cumsum", "linalg.multi_dot", "linalg.norm",
+            "power", "ptp", "rot90", "squeeze", "vdot")
 """Functions of NumPy that have another name in the standard, or none: its protocols lead to the operations."""
 
 
@@ -25,6 +25,7 @@ def register(module: ModuleType) -> None:
             module.register_function("multigrad", name, function)
     module.register_function("multigrad", "array", tensor)
     module.register_function("multigrad", "identity", _created("eye"))
+    module.register_function("multigrad", "complex", lambda real, imag: real + 1j * imag)
 
 
 def _created(name: str) -> Callable[..., Any]:

@@ -82,13 +82,12 @@ def _fourier(xp: Any, parts: Sequence[Any]) -> Any:
 
 
 def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
-    """The last axis with its first and its last element times a number."""
+    """The last axis with its first and its last element times a number, one of them 1 where there is one element."""
     n = x.shape[-1]
     if first == last == 1.0:
         return x
-    where = xp.arange(n, device=x.device)
-    factors = xp.where(where == 0, first, 1.0) * xp.where(where == n - 1, last, 1.0)
-    return x * xp.astype(factors, x.dtype)
+    place = xp.arange(n, device=x.device)
+    return x * (1.0 + xp.astype(place == 0, x.dtype) * (first - 1.0) + xp.astype(place == n - 1, x.dtype) * (last - 1.0))
 
 
 def _cosines(xp: Any, x: Any, kind: int) -> Any:

@@ -7,19 +7,17 @@ whole memory is copied, as PyTorch does, and the view is made of the copy in the
 So a view of a leaf becomes a view of the leaf's copy where that leaf is copied as well, and leads to the original leaf where it is not. The
 order in which deepcopy meets them must not matter, so the copy of the leaf's memory begins as a clone and becomes a leaf when its turn comes.
 
-Some libraries call copy.deepcopy as a step of what they compute. There a leaf of its own would drop the gradient in silence, so such a library
-gets a differentiable copy of a leaf as well.
+Some libraries call copy.deepcopy as a step of what they compute (`is_step`). There a leaf of its own would drop the gradient in silence, so such a
+library gets a differentiable copy of a leaf as well.
 """
 
 from __future__ import annotations
 
 import copy
-import sys
-from types import FrameType
 from typing import Any
 
-from ..errors import program
 from ..observe import conversion
+from ..provided import wanted
 from . import views
 from .dispatch import general, wrap_like
 from .graph import AccumulateGrad
@@ -28,8 +26,12 @@ from .level import Layer
 from .tensor import Data, Tensor, wrap_at
 
 _KEY = "multigrad.copies"
-_COMPUTING = ("xarray",)
-"""Libraries that deep-copy arrays as a step: xarray does in `DataArray(t, coords=...)`, `sortby`, `align` and whatever else calls its `copy`."""
+
+@wanted
+def is_step() -> bool:
+    """Whether a library computes with the copy. (clients/)"""
+    return False
+
 
 Made = dict[int, tuple[Any, Any, Any]]
 """By the id of each original: itself, its copy, and its array, whose id may stand in the memo. Bases come before their views."""
@@ -41,7 +43,7 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     if id(self) in memo:
         return memo[id(self)]
     self._check()
-    if isinstance(self, Tensor) and self._node is not None and _is_leaf(self) and _is_step():
+    if isinstance(self, Tensor) and self._node is not None and _is_leaf(self) and is_step():
         copied = memo[id(self)] = self.clone()
         return copied
     chain = _chain(self)
@@ -62,21 +64,6 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
         else:
             _record(chain, made)
     return copied
-
-
-def _is_step() -> bool:
-    """Whether a library computes with the copy: it called copy.deepcopy, and the program called the library rather than copy.deepcopy."""
-    frame: FrameType | None = sys._getframe(program() - 1)
-    frame = _beyond(frame, ("copy",))
-    beyond = _beyond(frame, _COMPUTING)
-    return beyond is not frame and (beyond is None or beyond.f_globals.get("__name__") != "copy")
-
-
-def _beyond(frame: FrameType | None, modules: tuple[str, ...]) -> FrameType | None:
-    """The first frame, of this one and its callers, whose code is in another package."""
-    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in modules:
-        frame = frame.f_back
-    return frame
 
 
 def _chain(x: Any) -> list[Any]:

@@ -24,7 +24,7 @@ FUNCTIONS: Mapping[str, str] = {
 """Functions, by what to call; of an argument x, where it is no function."""
 
 ATTRIBUTES: Mapping[str, str] = {
-    "H": "x.mT.conj()", "add": "x + y", "amax": "x.max()", "amin": "x.min()", "argwhere": "x.nonzero()", "bmm": "x @ y", "chunk": "split(x, n)",
+    "H": "x.mT.conj()", "amax": "x.max()", "amin": "x.min()", "argwhere": "x.nonzero()", "bmm": "x @ y", "chunk": "split(x, n)",
     "clamp": "x.clip()", "conjugate": "x.conj()", "contiguous": "x itself", "cpu": "x.to_device()", "cuda": "x.to_device()",
     "cumprod": "x.cumulative_prod()", "cumsum": "x.cumulative_sum()", "dim": "x.ndim", "div": "x / y", "double": "x.astype()",
     "expand": "x.broadcast_to()", "expand_as": "x.broadcast_to()", "float": "x.astype()", "gather": "x.take_along_axis()", "half": "x.astype()",

@@ -288,8 +288,11 @@ def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
     mask = raw_key(key)
     if not (isinstance(value, Tensor) and value._node is not None and value._level == t._level and hasattr(mask, "dtype")):
         return False
-    xp = t._elem.host.xp
-    return tuple(mask.shape) == t.shape and element_of(mask).bool and bool(xp.all(mask)) and not bool(xp.all(xp.isfinite(t._array)))
+    if isinstance(mask, Layer) or isinstance(t._array, Layer) or tuple(mask.shape) != tuple(t.shape) or not element_of(mask).bool:
+        return False
+    host = t._elem.host
+    xp, truth = host.xp, host.backend.kernel("truth")  # None where values are not known
+    return truth(xp, xp.all(mask)) is True and truth(xp, xp.all(xp.isfinite(t._array))) is False
 
 
 def _assign(x: Any, key: Any, value: Any) -> Any:

@@ -48,7 +48,6 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
-    _differentiates = True
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -452,9 +451,9 @@ def element_of(x: Any) -> Element:
 
 def checked(t: Tensor) -> Tensor:
     """`t`, a new Tensor. Raises TypeError where it is of a dtype that no Tensor is to be made of."""
-    if t._elem.refusal is not None:
-        raise TypeError(t._elem.refusal)
-    return t
+    if t._elem.refusal is None:
+        return t
+    raise TypeError(t._elem.refusal)
 
 
 def wrap(x: Any) -> Tensor:
@@ -497,5 +496,4 @@ def wrap_new(x: Any) -> Tensor:
             raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
                                 "or use the functions of multigrad.func")
         x = x._frozen()
-    t = wrap(x) if run is None else wrap_in(run, run.tensor_level, x)
-    return t if t._elem.refusal is None else checked(t)
+    return checked(wrap(x) if run is None else wrap_in(run, run.tensor_level, x))

@@ -37,14 +37,6 @@ def vdot(a: Any, b: Any, /) -> Any:
     return of.vecdot(of.reshape(a, (-1,)), of.reshape(b, (-1,)))
 
 
-@counterpart("cross")
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
-    a, b = _both("numpy.cross", a, b)
-    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
-    product = of.linalg.cross(of.moveaxis(a, axisa, -1), of.moveaxis(b, axisb, -1))
-    return product if axisc == -1 else of.moveaxis(product, -1, axisc)
-
-
 @counterpart("linalg.matmul")
 def matmul(x1: Any, x2: Any, /) -> Any:
     return of.matmul(*_both("numpy.linalg.matmul", x1, x2))

@@ -121,18 +121,6 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     return finish("stack", cast(of.stack(parts, axis=axis), dtype), out)
 
 
-@counterpart("hstack")
-def hstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
-    parts = [x if x.ndim else of.reshape(x, (1,)) for x in _arrays("numpy.hstack", tup)]
-    return concatenate(parts, 1 if parts and parts[0].ndim > 1 else 0, dtype=dtype, casting=casting)
-
-
-@counterpart("vstack")
-def vstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
-    parts = [x if len(x.shape) > 1 else of.reshape(x, (1, -1)) for x in _arrays("numpy.vstack", tup)]
-    return concatenate(parts, 0, dtype=dtype, casting=casting)
-
-
 @counterpart("dstack")
 def dstack(tup: Any) -> Any:
     return of.concat([_deep(x) for x in _arrays("numpy.dstack", tup)], axis=2)
@@ -214,19 +202,9 @@ def _reversed(a: Any) -> Any:
     return of.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
 
 
-@counterpart("ravel")
-def ravel(a: Any, order: str = "C") -> Any:
-    return reshape(a, (-1,), order)
-
-
 @counterpart("matrix_transpose")
 def matrix_transpose(x: Any, /) -> Any:
     return of.matrix_transpose(x)
-
-
-@counterpart("permute_dims", "transpose")
-def transpose(a: Any, axes: Any = None) -> Any:
-    return _reversed(a) if axes is None else of.permute_dims(a, tuple(int(i) % len(a.shape) for i in axes))
 
 
 @counterpart("moveaxis")

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..engine.element import Host
 from ..engine.level import Layer
-from .reductions import cast, finish, native
+from .reductions import cast, finish
 from .table import counterpart
-from .values import arrayed, host_of_all, of, refuse
+from .values import arrayed, host_of_all, native, of, refuse
 
 # ----- making -----
 
@@ -20,7 +20,7 @@ def _like(name: str) -> Callable[..., Any]:
     def function(a: Any, *fill: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, device: Any = None) -> Any:
         if len(fill) > (name == "full_like"):
             dtype, fill = fill[-1], fill[:-1]
-        xp, given = a._elem.host.bound, {} if dtype is None else {"dtype": native(a, dtype)}
+        xp, given = a._elem.host.bound, {} if dtype is None else {"dtype": native(a._elem.host, dtype)}
         given |= {} if device is None else {"device": device}
         if shape is None:
             return getattr(xp, name)(a if fill else a.detach(), *fill, **given)
@@ -82,7 +82,7 @@ def _beside(name: str) -> Callable[..., Any]:
         xp = host.bound
         if name in ("zeros", "ones", "empty") and len(args) > 1:
             args, dtype = args[:1], args[1]
-        given = {} if dtype is None else {"dtype": native(xp.zeros(()), dtype)}
+        given = {} if dtype is None else {"dtype": native(host, dtype)}
         given |= {} if device is None else {"device": device}
         if name == "array":
             return xp.asarray(*args, copy=options.pop("copy", True), **given)

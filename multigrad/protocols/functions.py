@@ -10,13 +10,13 @@ import numpy as np
 
 from ..engine.element import Host
 from ..engine.level import Layer
-from ..registry import OPS, Op
+from ..registry import OPS
 from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
-from .values import converted, host_of_all, listed, of, written
+from .values import arrayed, converted, host_of_all, listed, native, of, written
 
-SAME = ("atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "diag", "diagonal", "dot", "einsum", "gradient",
-        "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin",
+SAME = ("atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
+        "gradient", "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin",
         "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
         "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "percentile", "ptp", "quantile", "ravel",
         "sinc", "split", "swapaxes", "trace", "transpose", "vstack")
@@ -58,20 +58,25 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     op = OPS[name]
     out = kwargs.pop("out", None)
     host = host_of_all(f"numpy.{name}", args, kwargs, out)
-    given = [_argument(op, i, x, host) for i, x in enumerate(args)]
-    named = {key: listed(x, host) if op.roles.get(key) == "array" else x for key, x in kwargs.items()}
+    roles = (*op.roles.values(),)
+    given = [_argument(roles[min(i, len(roles) - 1)], x, host) for i, x in enumerate(args)]
+    named = {key: _argument(op.roles.get(key, "plain"), x, host) for key, x in kwargs.items()}
+    if named.get("dtype") is not None:
+        named["dtype"] = native(host, named["dtype"])
     result = getattr(of, name)(*given, **named)
     return result if out is None else written(f"numpy.{name}", out, result)
 
 
-def _argument(op: Op, i: int, x: Any, host: Host) -> Any:
-    roles = list(op.roles.values())
-    return listed(x, host) if i < len(roles) and roles[i] == "array" else x
+def _argument(role: str, x: Any, host: Host) -> Any:
+    """Lists as arrays, where arrays are taken."""
+    if role == "arrays" and isinstance(x, (list, tuple)):
+        return [arrayed(part, host) for part in x]
+    return listed(x, host) if role != "plain" else x
 
 
 def _table() -> dict[Any, Callable[..., Any]]:
     named: dict[str, Callable[..., Any]] = {name: partial(_by_operation, name) for name in SAME}
-    named |= COUNTERPARTS
+    named |= COUNTERPARTS | {"lib.stride_tricks.sliding_window_view": partial(_by_operation, "sliding_window_view")}
     table: dict[Any, Callable[..., Any]] = {}
     for name, counterpart in named.items():
         function: Any = np

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .table import counterpart
-from .values import arrayed, of, refuse, written
+from .values import arrayed, native, of, refuse, written
 
 NOTHING: Any = np._NoValue
 
@@ -36,28 +36,20 @@ def floats(a: Any) -> Any:
 
 def cast(a: Any, dtype: Any) -> Any:
     """The array in a dtype that is given as NumPy takes it."""
-    return a if dtype is None else of.astype(a, native(a, dtype))
-
-
-def native(a: Any, dtype: Any) -> Any:
-    """A dtype as NumPy takes it, among those of the library of `a`."""
-    try:
-        return getattr(a._elem.host.bound, np.dtype(dtype).name)
-    except (TypeError, AttributeError):  # of the library itself, or float16 where there is none
-        return dtype
+    return a if dtype is None else of.astype(a, native(a._elem.host, dtype))
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
     if dtype is None and out is None and where is True and initial is NOTHING:
         return of.sum(a, axis=axis, **_options(keepdims))
     a = _masked(a, where, 0)
-    total = of.sum(a, axis=axis, dtype=None if dtype is None else native(a, dtype), **_options(keepdims))
+    total = of.sum(a, axis=axis, dtype=None if dtype is None else native(a._elem.host, dtype), **_options(keepdims))
     return finish("sum", total if initial is NOTHING or initial is None else total + initial, out)
 
 
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
     a = _masked(a, where, 1)
-    total = of.prod(a, axis=axis, dtype=None if dtype is None else native(a, dtype), **_options(keepdims))
+    total = of.prod(a, axis=axis, dtype=None if dtype is None else native(a._elem.host, dtype), **_options(keepdims))
     return finish("prod", total if initial is NOTHING or initial is None else total * initial, out)
 
 
@@ -168,23 +160,9 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return of.count_nonzero(a, axis=axis, **_options(keepdims))
 
 
-def _scan(name: str, standard: str) -> Callable[..., Any]:
-    def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        if axis is None:
-            a, axis = of.reshape(a, (-1,)), 0
-        return finish(name, getattr(of, standard)(a, axis=axis, dtype=None if dtype is None else native(a, dtype)), out)
-
-    scan.__name__ = name
-    return scan
-
-
-cumsum = _scan("cumsum", "cumulative_sum")
-cumprod = _scan("cumprod", "cumulative_prod")
-
-
 def _standard_scan(name: str) -> Callable[..., Any]:
     def scan(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
-        dtype = None if dtype is None else native(x, dtype)
+        dtype = None if dtype is None else native(x._elem.host, dtype)
         return finish(name, getattr(of, name)(x, axis=axis, dtype=dtype, include_initial=include_initial), out)
 
     scan.__name__ = name
@@ -195,7 +173,7 @@ cumulative_sum = _standard_scan("cumulative_sum")
 cumulative_prod = _standard_scan("cumulative_prod")
 
 
-for _function in (all, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):
+for _function in (all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):
     counterpart(_function.__name__)(_function)
 counterpart("amax")(max)
 counterpart("amin")(min)

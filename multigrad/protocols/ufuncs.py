@@ -18,7 +18,7 @@ from ..engine.fast import function_of, make_function
 from ..engine.level import Layer
 from ..registry import OPS
 from . import keep, reductions
-from .values import arrayed, converted, host_of_all, listed, of, written
+from .values import arrayed, converted, host_of_all, listed, native, of, written
 
 NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
@@ -39,7 +39,7 @@ REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "mi
               "fmin": "nanmin"}
 """The function of NumPy that `ufunc.reduce` is."""
 
-SCANS = {"add": "cumsum", "multiply": "cumprod"}
+SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 """The function of NumPy that `ufunc.accumulate` is."""
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**", "matmul": "@",
@@ -160,7 +160,7 @@ def _call(name: str, ufunc: Any, function: Callable[..., Any], host: Host, input
     _check_neutral(name, kwargs)
     inputs = tuple(listed(x, host) for x in inputs)
     if dtype is not None:
-        inputs = tuple(of.astype(arrayed(x, host), _named(name, host, dtype)) for x in inputs)
+        inputs = tuple(of.astype(arrayed(x, host), native(host, dtype)) for x in inputs)
     if where is True:
         result = function(*inputs)
     elif out is None or out[0] is None:
@@ -179,14 +179,6 @@ def _call(name: str, ufunc: Any, function: Callable[..., Any], host: Host, input
     if len(out) == 1:
         return written(name, out, result, "" if symbol is None else f"Write a = a {symbol} t instead of a {symbol}= t, leave out out=")
     return tuple(part if place is None else written(name, place, part) for place, part in zip(out, result, strict=True))
-
-
-def _named(name: str, host: Host, dtype: Any) -> Any:
-    """A dtype as NumPy takes it, among those of the library."""
-    try:
-        return host.bound.asarray(np.empty(0, dtype)).dtype
-    except TypeError:
-        return dtype
 
 
 def _check_neutral(name: str, kwargs: dict[str, Any]) -> None:

@@ -79,6 +79,14 @@ def listed(x: Any, host: Host) -> Any:
     return host.bound.asarray(x) if isinstance(x, (list, tuple)) else x
 
 
+def native(host: Host, dtype: Any) -> Any:
+    """A dtype as NumPy takes it, among those of the library."""
+    try:
+        return getattr(host.bound, np.dtype(dtype).name)
+    except (TypeError, AttributeError):  # of the library itself, or float16 where there is none
+        return dtype
+
+
 def converted(value: Any, refusal: str) -> Any:
     """Nested arguments with NumPy arrays in the place of array objects. Raises GradientError with the words of `refusal` where one requires grad."""
     if isinstance(value, Layer):

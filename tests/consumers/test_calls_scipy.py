@@ -10,6 +10,8 @@ import pytest
 from consumer_checks import drawn
 from consumer_tables import SCIPY, Call, Table
 
+from multigrad.clients import scipy_fft
+
 scipy = pytest.importorskip("scipy", reason="scipy is a dependency of the tests only")
 
 import scipy.cluster.hierarchy as hierarchy  # noqa: E402
@@ -31,10 +33,21 @@ POINTS, AT = np.cumsum(drawn(6, seed=4)), np.asarray([1.3, 2.2, 3.4])
 
 
 def transforms() -> list[Call]:
-    of = {"fft": C, "ifft": C, "rfft": V, "irfft": C, "hfft": C, "ihfft": V, "dct": V, "idct": V, "dst": V, "idst": V, "fftshift": V, "ifftshift": V,
-          "fft2": CX, "ifft2": CX, "fftn": CX, "ifftn": CX, "rfft2": X, "rfftn": X, "irfft2": CX, "irfftn": CX, "hfft2": CX, "hfftn": CX,
-          "ihfft2": X, "ihfftn": X, "dctn": X, "idctn": X, "dstn": X, "idstn": X}
-    return [Call(f"fft.{name}", getattr(fft, name), (x,), also=["jax"] * (name in ("fft", "irfft"))) for name, x in of.items()]
+    of = {"fft": C, "ifft": C, "rfft": V, "irfft": C, "hfft": C, "ihfft": V, "fftshift": V, "ifftshift": V, "fft2": CX, "ifft2": CX, "fftn": CX,
+          "ifftn": CX, "rfft2": X, "rfftn": X, "irfft2": CX, "irfftn": CX, "hfft2": CX, "hfftn": CX, "ihfft2": X, "ihfftn": X}
+    waves = {"dct": V, "idct": V, "dst": V, "idst": V, "dctn": X, "idctn": X, "dstn": X, "idstn": X}
+    return [*(Call(f"fft.{name}", getattr(fft, name), (x,), also=["jax"] * (name in ("fft", "irfft"))) for name, x in of.items()),
+            *(Call(f"fft.{name}", in_backend(getattr(fft, name)), (x,), note="in the backend") for name, x in waves.items())]
+
+
+def in_backend(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform in the context of multigrad's backend of scipy.fft, which leaves NumPy's arrays to SciPy."""
+
+    def transformed(x: Any) -> Any:
+        with fft.set_backend(scipy_fft):
+            return function(x)
+
+    return transformed
 
 
 def spline(make: Callable[..., Any], *given: Any, **options: Any) -> Callable[..., Any]:

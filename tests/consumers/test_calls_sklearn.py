@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consumer_tables import Call, Setting, Table
+from consumer_tables import Call, Reason, Setting, Table
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is a dependency of the tests only")
 
@@ -155,5 +155,6 @@ PAIRWISE = [
 CALLS = [*ESTIMATORS, *REGRESSION, *CLASSIFICATION, *CLUSTERS, *PAIRWISE]
 SETTINGS = {"numpy": Setting("numpy", "numpy, array_api_dispatch=True", switched=True),
             "strict": Setting("strict", "strict, array_api_dispatch=True", switched=True, sample=True)}
-TABLE = Table("scikit-learn", "sklearn", CALLS, settings=SETTINGS)
+REASONS = {"where": Reason(TypeError, r"where\(\) missing 2 required positional arguments", "calls `where` with a condition alone, which the standard has not")}
+TABLE = Table("scikit-learn", "sklearn", CALLS, settings=SETTINGS, reasons=REASONS)
 test_calls = TABLE.test()

@@ -24,19 +24,13 @@ Shape = tuple[int, ...]
 def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
     """The products, pair by pair, in the order that costs least."""
     text, given = subscripts.read(operands)
-    shapes = tuple(tuple(getattr(x, "shape", ())) for x in given)
-    if not any(hasattr(x, "shape") for x in given):
-        raise TypeError("einsum: no operand is an array. Wrap lists and scalars with multigrad.asarray.")
-    inputs, output, lengths = subscripts.parse(text, shapes)
-    arrays = [(x, labels) for x, labels in zip(given, inputs, strict=True) if hasattr(x, "shape")]
-    truth = all(is_bool(xp, x.dtype) for x, _ in arrays)
-    xs = _numbers(xp, [x for x, _ in arrays], truth)
-    result = _run(xp, xs, _plan(tuple(labels for _, labels in arrays), output, tuple(lengths.items()),
-                                tuple(tuple(x.shape) for x in xs), _fixed(optimize)))
-    for x in given:
-        if not hasattr(x, "shape"):  # a Python scalar
-            result = xp.multiply(result, x)
-    return result != 0 if truth else result
+    plan = _plan(text, tuple([getattr(x, "shape", None) for x in given]), _fixed(optimize))
+    xs = given if plan.scalars == () else [x for i, x in enumerate(given) if i not in plan.scalars]
+    truths = [is_bool(xp, x.dtype) for x in xs]
+    result = _run(xp, _numbers(xp, xs, truths) if True in truths else xs, plan.steps)
+    for i in plan.scalars:
+        result = xp.multiply(result, given[i])
+    return result if False in truths else result != 0
 
 
 @lru_cache(maxsize=256)
@@ -51,16 +45,17 @@ def is_integral(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, "integral"))
 
 
-def _numbers(xp: Any, xs: list[Any], truth: bool) -> list[Any]:
+def _numbers(xp: Any, xs: list[Any], truths: list[bool]) -> list[Any]:
     """Booleans as numbers, of which products are defined: counts if there is nothing else."""
-    if not any(is_bool(xp, x.dtype) for x in xs):
-        return xs
-    dtype = index_dtype(xp, xp.device_of(xs[0])) if truth else next(x.dtype for x in xs if not is_bool(xp, x.dtype))
-    return [xp.astype(x, dtype) if is_bool(xp, x.dtype) else x for x in xs]
+    other = next((x.dtype for x, truth in zip(xs, truths, strict=True) if not truth), None)
+    dtype = index_dtype(xp, xp.device_of(xs[0])) if other is None else other
+    return [xp.astype(x, dtype) if truth else x for x, truth in zip(xs, truths, strict=True)]
 
 
 def _fixed(optimize: Any) -> Any:
     """`optimize` without lists, so that a plan can be remembered for it."""
+    if isinstance(optimize, dict):
+        raise TypeError(subscripts.OPTIMIZE.format(optimize))
     return tuple(map(_fixed, optimize)) if isinstance(optimize, (list, tuple)) else optimize
 
 
@@ -100,12 +95,22 @@ class Step:
     order: Shape | None
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps, and which operands are Python scalars, that the result is multiplied by."""
+
+    steps: tuple[Step, ...]
+    scalars: Shape
+
+
 @lru_cache(maxsize=1024)
-def _plan(inputs: tuple[Labels, ...], output: Labels, lengths: tuple[tuple[str, int], ...], shapes: tuple[Shape, ...],
-          optimize: Any) -> tuple[Step, ...]:
-    path = subscripts.order(inputs, output, lengths, optimize)
-    sizes = dict(lengths)
-    left = list(zip(inputs, shapes, strict=True))
+def _plan(text: str, given: tuple[Shape | None, ...], optimize: Any) -> Plan:
+    """What to do for these subscripts and shapes; None is the shape of a Python scalar."""
+    inputs, output, sizes = subscripts.parse(text, tuple(() if shape is None else tuple(shape) for shape in given))
+    left = [(labels, tuple(shape)) for labels, shape in zip(inputs, given, strict=True) if shape is not None]
+    if not left:
+        raise TypeError("einsum: no operand is an array. Wrap lists and scalars with multigrad.asarray.")
+    path = subscripts.order(tuple(labels for labels, _ in left), output, sizes, optimize)
     steps = []
     for places in path:
         taken = [left[i] for i in places]
@@ -115,7 +120,7 @@ def _plan(inputs: tuple[Labels, ...], output: Labels, lengths: tuple[tuple[str, 
         step, labels = _step(places, taken, wanted, output if last else None, sizes)
         steps.append(step)
         left.append((labels, tuple(sizes[label] for label in labels)))
-    return tuple(steps)
+    return Plan(tuple(steps), tuple(i for i, shape in enumerate(given) if shape is None))
 
 
 def _step(places: Shape, taken: list[tuple[Labels, Shape]], wanted: set[str], output: Labels | None, sizes: dict[str, int]) -> tuple[Step, Labels]:

@@ -86,8 +86,9 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
         x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
     if dtype is None:
         x = floating(xp, x)
-        dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
-    x = xp.astype(x, dtype, copy=False)
+        if x.dtype not in (xp.float64, xp.complex128):  # which are enough for any default
+            dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
+    x = xp.astype(x, x.dtype if dtype is None else dtype, copy=False)  # a Tensor, where the weights may be one
     n = x.shape[1]
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
     if aweights is not None:
@@ -113,7 +114,7 @@ def cov(xp: Any, m: Any, y: Any, rowvar: bool, bias: bool, ddof: Any, fweights: 
 
 def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     found = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
-    deviation = xp.sqrt(xp.real(xp.linalg.diagonal(found)))
+    deviation = xp.sqrt(xp.real(xp.reshape(found, (-1,))[:: found.shape[0] + 1]))  # the diagonal
     found = found / deviation[:, None] / deviation[None, :]
     if is_complex(xp, found.dtype):
         found = xp.clip(xp.real(found), -1.0, 1.0) + 1j * xp.clip(xp.imag(found), -1.0, 1.0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import combinations
 from math import prod
 from operator import index
@@ -17,6 +16,8 @@ from typing import Any
 Labels = tuple[str, ...]
 LETTERS = ascii_uppercase + ascii_lowercase
 GIVEN = "einsum: the subscripts come first, as a string; or each operand is followed by a list of its subscripts."
+OPTIMIZE = ("einsum: optimize is {!r}; it may be True, False, 'greedy', 'optimal', ('greedy', a number of elements), or a path that begins with "
+            "'einsum_path', as that of numpy.einsum_path.")
 
 
 def read(operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -50,7 +51,6 @@ def _letters(labels: Sequence[Any]) -> str:
     return text
 
 
-@lru_cache(maxsize=1024)
 def parse(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[Labels, ...], Labels, dict[str, int]]:
     """The labels of the axes of each operand and of the result, and the length that belongs to each label. ValueError where they do not fit."""
     text = subscripts.replace(" ", "")
@@ -122,22 +122,19 @@ def _output(part: str, hidden: list[str], lengths: dict[str, int], subscripts: s
 # ----- The order of contraction -----
 
 
-@lru_cache(maxsize=1024)
-def order(inputs: tuple[Labels, ...], output: Labels, lengths: tuple[tuple[str, int], ...], optimize: Any) -> tuple[tuple[int, ...], ...]:
+def order(inputs: tuple[Labels, ...], output: Labels, sizes: dict[str, int], optimize: Any) -> tuple[tuple[int, ...], ...]:
     """Which operands to contract, step by step: their places in the list, from which they are taken, and at whose end the result goes."""
     if isinstance(optimize, tuple) and optimize and optimize[0] == "einsum_path":
         return _given(optimize[1:], len(inputs))
     how, limit = optimize if isinstance(optimize, tuple) and len(optimize) == 2 else (optimize, None)
     if not (isinstance(how, bool) or how in ("greedy", "optimal")) or not isinstance(limit, (int, float, type(None))):
-        raise TypeError(f"einsum: optimize is {optimize!r}; it may be True, False, 'greedy', 'optimal', ('greedy', a number of elements), or a path "
-                        "that begins with 'einsum_path', as that of numpy.einsum_path.")
+        raise TypeError(OPTIMIZE.format(optimize))
     if len(inputs) < 3:
         return (tuple(range(len(inputs))),)
     try:
         from opt_einsum import contract_path, get_symbol
     except ImportError:
-        return _smallest_first(inputs, output, dict(lengths))
-    sizes = dict(lengths)
+        return _smallest_first(inputs, output, sizes)
     letters = {label: get_symbol(i) for i, label in enumerate(sizes)}
     text = ",".join("".join(letters[label] for label in labels) for labels in inputs) + "->" + "".join(letters[label] for label in output)
     shapes = [tuple(sizes[label] for label in labels) for labels in inputs]

@@ -22,12 +22,11 @@ SHAPES = "the flag forbids shapes that depend on values"
 EXTENSIONS = "the flag forbids the extension"
 EXEMPTIONS = {
     **{f"{name}@no_x64": INT64 for name in (
-        "argmax/forward/all", "argmin/forward/all", "argsort/forward/last-axis", "count_nonzero/forward/all", "interp/vjp/inside-and-outside",
-        "nonzero/forward/integers",
-        "scatter_add/vjp/vector", "searchsorted/forward/left", "sliding_window_view/vjp/vector",
-        "sort/vjp/last-axis", "take/vjp/axis", "take_along_axis/vjp/last",
-        "unique_*/vjp/real", "nanarg*/forward/all", "median/vjp/even", "nanmedian/vjp/all", "*quantile/vjp/all", "*percentile/vjp/all")},
-    **{f"{name}/vjp/rows@no_float64": "NumPy's result is float64, which the device does not have" for name in ("cov", "corrcoef")},
+        "argmax/forward/all", "argmin/forward/all", "argsort/forward/last-axis", "count_nonzero/forward/all", "nonzero/forward/integers",
+        "scatter_add/vjp/vector", "searchsorted/forward/left", "sort/vjp/last-axis", "take/vjp/axis", "take_along_axis/vjp/last",
+        "unique_*/vjp/real", "nanarg*/forward/all", "median/vjp/even", "nanmedian/vjp/all", "*quantile/vjp/all", "*percentile/vjp/all",
+        "places_of/forward/rows", "order_statistics/vjp/vector", "interp/vjp/inside-and-outside", "sliding_window_view/vjp/vector")},
+    **{f"{name}/vjp/rows@no_*64": "NumPy's result is float64, which the device does not have" for name in ("cov", "corrcoef")},
     "nonzero/forward/integers@no_data_dependent_shapes": SHAPES,
     "unique_*/vjp/real@no_data_dependent_shapes": SHAPES,
     "fft.*@no_extensions": EXTENSIONS,

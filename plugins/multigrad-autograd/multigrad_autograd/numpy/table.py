@@ -22,7 +22,8 @@ NONDIFFERENTIABLE = frozenset({
     "flatnonzero", "count_nonzero", "searchsorted", "sign", "ndim", "shape", "floor_divide", "logical_and", "logical_or", "logical_not",
     "logical_xor", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "allclose", "isclose", "array_equal", "array_equiv", "greater",
     "greater_equal", "less", "less_equal", "equal", "not_equal", "iscomplexobj", "isrealobj", "iscomplex", "size", "isscalar", "isreal",
-    "zeros_like", "ones_like", "empty_like", "result_type", "signbit", "digitize", "isin", "lexsort", "nanargmax", "nanargmin", "can_cast", "common_type", "broadcast_shapes", "array_repr", "array_str", "array2string",
+    "zeros_like", "ones_like", "empty_like", "result_type", "signbit", "digitize", "isin", "lexsort", "nanargmax", "nanargmin", "can_cast",
+    "common_type", "broadcast_shapes", "array_repr", "array_str", "array2string",
 })  # fmt: skip
 """Functions whose results have no derivative: they are those of the values."""
 
