@@ -155,6 +155,7 @@ PAIRWISE = [
 CALLS = [*ESTIMATORS, *REGRESSION, *CLASSIFICATION, *CLUSTERS, *PAIRWISE]
 SETTINGS = {"numpy": Setting("numpy", "numpy, array_api_dispatch=True", switched=True),
             "strict": Setting("strict", "strict, array_api_dispatch=True", switched=True, sample=True)}
-REASONS = {"where": Reason(TypeError, r"where\(\) missing 2 required positional arguments", "calls `where` with a condition alone, which the standard has not")}
+REASONS = {"where": Reason(TypeError, r"where\(\) missing 2 required positional arguments",
+                           "calls `where` with a condition alone, which the standard has not")}
 TABLE = Table("scikit-learn", "sklearn", CALLS, settings=SETTINGS, reasons=REASONS)
 test_calls = TABLE.test()
