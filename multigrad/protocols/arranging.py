@@ -248,12 +248,6 @@ def tile(A: Any, reps: Any) -> Any:
     return of.tile(A, (reps,) if np.ndim(reps) == 0 else tuple(reps))
 
 
-@counterpart("lib.stride_tricks.sliding_window_view")
-def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
-    refuse("numpy.lib.stride_tricks.sliding_window_view", writeable=True if writeable else None)
-    return of.sliding_window_view(x, window_shape, axis)
-
-
 @counterpart("repeat")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return of.repeat(a, repeats if isinstance(repeats, (int, Layer)) else listed(repeats, a._elem.host), axis=axis)
