@@ -262,7 +262,8 @@ def main() -> None:
     helpers = ("__init__", "data", "data_mnist")
     names = args.names or sorted(p.stem for p in examples.glob("*.py") if p.stem not in (*helpers, *EXEMPT))
     if not args.time:
-        print(f"== HIPS autograd's examples: {len(names)} programs with both libraries, and {', '.join(EXEMPT)}, which {EXEMPT['print_trace']}", flush=True)
+        left = "; ".join(f"{name}, which {why}, is left out" for name, why in EXEMPT.items())
+        print(f"== HIPS autograd's examples: {len(names)} programs with both libraries; {left}", flush=True)
         sys.exit(not compare(names, examples))
     rows = measure(names, examples, args.rounds)
     print(table(rows))
