@@ -171,7 +171,8 @@ def metadata(a: Any) -> tuple[Any, ...]:
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
-    "array": array, "where": where, "full": full, "full_like": full_like, "r_": _Joined(np.r_, _in_rows), "c_": _Joined(np.c_, _in_columns), "newaxis": None,
+    "array": array, "where": where, "full": full, "full_like": full_like,
+    "r_": _Joined(np.r_, _in_rows), "c_": _Joined(np.c_, _in_columns), "newaxis": None,
     "metadata": metadata, "make_diagonal": general(make_diagonal, make_diagonal), "__version__": np.__version__,
     **{name: _of_values(getattr(np, name)) for name in _INTEGERS},
 }  # fmt: skip
