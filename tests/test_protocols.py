@@ -694,3 +694,108 @@ def test_a_tensor_among_the_options_alone() -> None:
     np.testing.assert_allclose(np.ones(2), np.ones(2) + 0.05, atol=mg.asarray(0.1))
     with pytest.raises(TypeError, match="numpy.add.reduce: a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays with"):
         np.sum(np.ones(2), where=mg.asarray([True, False]))
+
+
+TALL = drawn(2, 3, 4)
+NANS = np.asarray([2.0, np.nan, 1.0, np.nan, 2.0])
+SAME_AS_NUMPY: dict[str, tuple[Callable[..., Any], Any]] = {
+    "angle of negative numbers, zeros and infinities": (np.angle, np.asarray([-1.0, -0.0, 0.0, 2.0, np.inf, -np.inf])),
+    "angle of integers": (np.angle, np.asarray([-3, 0, 2])),
+    "correlate with the longer vector second": (lambda a: np.correlate(a[:2], a, "same"), V),
+    "correlate of complex numbers": (lambda a: np.correlate(a[:2], a * 1j, "full"), Z),
+    "float_power of complex64": (lambda a: np.float_power(a, 2), Z.astype("complex64")),
+    "unique of nans": (lambda a: np.unique(a, return_index=True, return_inverse=True, return_counts=True), NANS),
+    "unique of nans, each on its own": (lambda a: np.unique(a, equal_nan=False), NANS),
+    "linspace of integers": (lambda a: np.linspace(a[0], 3, 5, dtype=int), np.asarray([-2.5])),
+    "linspace of integers, in parallel": (lambda a: np.linspace(a, 3, 5, dtype=int), np.asarray([-2.5, 0.3])),
+    "select keeps the dtype": (lambda a: np.select([a > 0], [a], 0.5), SIGNED.astype("float32")),
+    "round of integers": (lambda a: (np.round(a, -1), np.round(a, 1)), np.asarray([17, -25, 4])),
+    "rint, fabs and modf of integers": (lambda a: (np.rint(a), np.fabs(a), *np.modf(a)), np.asarray([-3, 2])),
+    "max of booleans with an initial value": (lambda a: np.max(a, initial=2), np.asarray([True, False])),
+    "var of complex numbers, of some": (lambda a: np.var(a, where=[True, True, False, True, True]), Z),
+    "var with ddof beyond the count": (lambda a: np.var(a, ddof=10, where=[True, True, False, True, True]), V),
+    "full_like by keyword": (lambda a: np.full_like(a, fill_value=2), X),
+    "tensordot with an axis count of NumPy": (lambda a: np.tensordot(a, a, axes=np.int64(2)), X),
+    "array_split at an array": (lambda a: np.array_split(a, np.asarray([2, 3])), V),
+    "isclose of booleans, array_equal of integers": (lambda a: (np.isclose(a, a), np.array_equal(a, a, equal_nan=True)), np.asarray([True, False])),
+    "pinv of integers": (np.linalg.pinv, np.asarray([[2, 1], [1, 3]])),
+    "matrix_rank with a tolerance for each matrix": (lambda a: np.linalg.matrix_rank(a, tol=np.asarray([0.1, 1e3])), np.stack([SQUARE, SQUARE])),
+    "vander without columns": (lambda a: np.vander(a, 0), V),
+    "comparison with dtype=bool": (lambda a: np.equal(a, a[0], dtype=bool), np.asarray([2.0, 3.0])),
+    "real_if_close of integers": (np.real_if_close, np.asarray([1, 2])),
+    "take along a negative axis": (lambda a: np.take(a, [[0, 1]], axis=-2), TALL),
+}
+
+
+@pytest.mark.parametrize("case", SAME_AS_NUMPY)
+def test_values_and_dtypes_are_those_of_numpy(case: str) -> None:
+    function, a = SAME_AS_NUMPY[case]
+    with np.errstate(all="ignore"):
+        want, got = flat(function(a)), flat(function(mg.asarray(a)))
+    assert len(want) == len(got)
+    for one, other in zip(want, got, strict=True):
+        one, other = np.asarray(one), np.asarray(values(other))
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(other, one, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("call", "error", "words"), [
+    (lambda a: np.add(a, 1.0, dtype=int), TypeError, "numpy.add: float64 cannot be cast to .*int64.*, which is of a lower kind"),
+    (lambda a: np.multiply(a * 1j, 1.0, dtype=float), TypeError, "numpy.multiply: complex128 cannot be cast to"),
+    (lambda a: np.concatenate([a, a], dtype=int), TypeError, "numpy.concatenate: float64 cannot be cast to"),
+    (lambda a: np.equal(a, a, dtype=float), TypeError, "numpy.equal: dtype=<class 'float'> is not supported for Tensors; the result is one of"),
+    (lambda a: np.mean(a, dtype=int), TypeError, "numpy.mean: dtype=<class 'int'> is not supported for Tensors: a mean in integers loses its"),
+    (lambda a: np.std(a, dtype="int32"), TypeError, "numpy.std: dtype='int32' is not supported for Tensors"),
+    (lambda a: np.transpose(a, (0, 3)), IndexError, "axis 3 is out of bounds for an array with 2 axes"),
+    (lambda a: np.rot90(a, 1, (0, -5)), IndexError, "numpy.rot90: axis -5 is out of bounds for an array with 2 axes"),
+    (lambda a: np.rot90(a, 1, (0, -2)), ValueError, "Axes must be different"),
+    (lambda a: np.rollaxis(a, 2), IndexError, "numpy.rollaxis: axis 2 is out of bounds"),
+    (lambda a: np.take(a, [0], axis=4), IndexError, "numpy.take: axis 4 is out of bounds"),
+    (lambda a: np.trapezoid(a, axis=5), IndexError, "numpy.trapezoid: axis 5 is out of bounds"),
+    (lambda a: np.diff(a, axis=3, prepend=0.0), IndexError, "axis 3 is out of bounds"),
+    (lambda a: np.array_split(a, 2, axis=3), IndexError, "numpy.array_split: axis 3 is out of bounds"),
+    (lambda a: np.linalg.norm(a, axis=(0, 5)), IndexError, "numpy.linalg.norm: axis 5 is out of bounds"),
+    (lambda a: np.linalg.norm(a[None], axis=(0, 1, 2)), ValueError, "Improper number of dimensions to norm"),
+    (lambda a: np.linalg.norm(a, axis=(0, -2)), ValueError, "Duplicate axes given"),
+    (lambda a: np.linalg.multi_dot([a[None], a]), ValueError, "numpy.linalg.multi_dot: operand 0 has 3 axes; it takes matrices, and vectors at"),
+    (lambda a: np.vander(a), ValueError, "x must be a one-dimensional array"),
+    (lambda a: np.digitize(a, [0.0, 2.0, 1.0]), ValueError, "bins must be monotonically increasing or decreasing"),
+    (lambda a: np.partition(a, 9), ValueError, r"kth\(=9\) out of bounds \(3\)"),
+    (lambda a: np.select([a], [a]), TypeError, "invalid entry 0 in condlist: should be boolean ndarray"),
+    (lambda a: np.select([a > 0], [a, a]), ValueError, "list of cases must be same length as list of conditions"),
+    (lambda a: np.reshape(a.T, (2, 3), order="A"), TypeError, "numpy.reshape: order='A' is not supported for Tensors"),
+    (lambda a: np.full_like(a, 1.0, fill=3), TypeError, "unexpected keyword argument 'fill'"),
+])
+def test_wrong_arguments_raise_as_in_numpy(call: Callable[..., Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call(leaf(X))
+
+
+if hasattr(np, "matvec"):
+
+    def test_the_operands_of_matvec_and_vecmat_have_their_axes() -> None:
+        with pytest.raises(ValueError, match="numpy.matvec: the first operand must have two axes at least; its shape is "):
+            np.matvec(mg.asarray(V), mg.asarray(V))
+        with pytest.raises(ValueError, match="numpy.vecmat: the second operand must have two axes at least; its shape is "):
+            np.vecmat(mg.asarray(V), mg.asarray(V))
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 0.0])
+def test_what_where_leaves_out_has_the_gradient_zero(value: float) -> None:
+    t = leaf(np.asarray([4.0, value, 9.0]))
+    np.sum(np.sqrt(t, where=[True, False, True], out=mg.asarray(np.zeros(3)))).backward()
+    assert values(t.grad).tolist() == [0.25, 0.0, 1 / 6]
+
+
+def test_ufunc_at_takes_lists() -> None:
+    y, t = mg.asarray(np.zeros((2, 2))), leaf(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    np.add.at(y, [0, 0], t)
+    np.add.at(y, ([1], [-1]), 5.0)
+    assert values(y).tolist() == [[4.0, 6.0], [0.0, 5.0]]
+    np.sum(y * y).backward()
+    assert values(t.grad).tolist() == [[8.0, 12.0], [8.0, 12.0]]
+
+
+def test_extract_and_compress_of_a_raw_array() -> None:
+    assert values(np.extract(mg.asarray(X) > np.median(X), X)).tolist() == np.extract(X > np.median(X), X).tolist()
+    assert values(np.compress(mg.asarray([True, False]), X, axis=0)).tolist() == X[:1].tolist()

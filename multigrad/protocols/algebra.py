@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from ..engine.level import Layer
-from .reductions import finish, floats
+from .reductions import cast, finish, floats
 from .table import counterpart
-from .values import arrayed, host_of_all, of, refuse
+from .values import arrayed, host_of_all, of, placed, refuse
 
 
 def _both(name: str, a: Any, b: Any) -> tuple[Any, Any]:
@@ -25,7 +26,9 @@ def _both(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 @counterpart("tensordot", "linalg.tensordot")
 def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
     a, b = _both("numpy.tensordot", a, b)
-    if not isinstance(axes, int):
+    if np.ndim(axes) == 0:
+        axes = index(axes)
+    else:
         first, second = axes
         axes = tuple([int(i) for i in (pair if np.ndim(pair) else (pair,))] for pair in (first, second))
     return of.tensordot(a, b, axes=axes)
@@ -61,7 +64,11 @@ def linalg_outer(x1: Any, x2: Any, /) -> Any:
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """The product from the left; the order is not optimized."""
     host = host_of_all("numpy.linalg.multi_dot", arrays)
-    first, *rest = (arrayed(x, host) for x in arrays)
+    parts = [arrayed(x, host) for x in arrays]
+    for i, x in enumerate(parts):
+        if len(x.shape) not in ((1, 2) if i in (0, len(parts) - 1) else (2,)):
+            raise ValueError(f"numpy.linalg.multi_dot: operand {i} has {len(x.shape)} axes; it takes matrices, and vectors at the ends.")
+    first, *rest = parts
     for x in rest:
         first = of.matmul(first, x)
     return finish("linalg.multi_dot", first, out)
@@ -95,10 +102,11 @@ def solve(a: Any, b: Any) -> Any:
 
 @counterpart("linalg.cholesky")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    return of.linalg.cholesky(a, upper=upper)
+    return of.linalg.cholesky(floats(a), upper=upper)
 
 
 def _triangle(a: Any, UPLO: str) -> Any:
+    a = floats(a)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
     return a if UPLO.upper() == "L" else of.conj(of.matrix_transpose(a)) if a._elem.complex else of.matrix_transpose(a)
@@ -116,6 +124,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 @counterpart("linalg.qr")
 def qr(a: Any, mode: str = "reduced") -> Any:
+    a = floats(a)
     if mode == "r":
         return of.linalg.qr(a, mode="reduced")[1]
     refuse("numpy.linalg.qr", mode=None if mode in ("reduced", "complete") else mode)
@@ -124,20 +133,24 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @counterpart("linalg.svd")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    a = floats(a)
     return of.linalg.svd(a, full_matrices=full_matrices) if compute_uv else of.linalg.svdvals(a)
 
 
 @counterpart("linalg.pinv")
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
-    tolerance = rcond if rtol is np._NoValue else rtol
-    return of.linalg.pinv(a, rtol=tolerance)
+    tolerance = rtol if rtol is not np._NoValue else 1e-15 if rcond is None else rcond
+    return of.linalg.pinv(floats(a), rtol=tolerance)
 
 
 @counterpart("linalg.matrix_rank")
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    A = floats(A)
     if tol is None:
         return of.linalg.matrix_rank(A, rtol=rtol)
-    return of.sum(of.astype(of.linalg.svdvals(A.detach()) > tol, A._elem.host.bound.int64), axis=-1)
+    xp = A._elem.host.bound
+    limit = arrayed(tol, A._elem.host)[..., None] if np.ndim(tol) else tol
+    return of.sum(of.astype(of.linalg.svdvals(A.detach()) > limit, xp.int64), axis=-1)
 
 
 @counterpart("linalg.norm")
@@ -154,9 +167,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return of.linalg.matrix_norm(x, ord=ord, **options)
     if np.ndim(axis) == 0:
         return of.linalg.vector_norm(x, axis=int(axis), ord=2 if ord is None else ord, **options)
-    rows, columns = (int(i) % len(x.shape) for i in axis) if len(axis) == 2 else (int(axis[0]) % len(x.shape), None)
-    if columns is None:
-        return of.linalg.vector_norm(x, axis=rows, ord=2 if ord is None else ord, **options)
+    places = [placed("numpy.linalg.norm", i, len(x.shape)) for i in axis]
+    if len(places) == 1:
+        return of.linalg.vector_norm(x, axis=places[0], ord=2 if ord is None else ord, **options)
+    if len(places) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    rows, columns = places
+    if rows == columns:
+        raise ValueError("Duplicate axes given.")
     if ord is None:
         return of.linalg.vector_norm(x, axis=(rows, columns), **options)
     result = of.linalg.matrix_norm(of.moveaxis(x, (rows, columns), (-2, -1)), ord=ord)
@@ -165,6 +183,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 @counterpart("linalg.cond")
 def cond(x: Any, p: Any = None) -> Any:
+    x = floats(x)
     if p is None or p in (2, -2):
         s = of.linalg.svdvals(x)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
@@ -226,8 +245,10 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 @counterpart("round", "around")
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     scale = 10.0 ** abs(decimals)
+    if not a._elem.floating and decimals > 0:
+        return finish("round", a[...], out)
     result = of.round(a) if not decimals else of.round(a * scale) / scale if decimals > 0 else of.round(a / scale) * scale
-    return finish("round", result, out)
+    return finish("round", result if a._elem.floating else cast(result, a.dtype), out)
 
 
 @counterpart("fix")
@@ -239,7 +260,7 @@ def fix(x: Any, out: Any = None) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     host = host_of_all("numpy.trapezoid", y, x, dx)
     y = arrayed(y, host)
-    axis = axis % len(y.shape)
+    axis = placed("numpy.trapezoid", axis, len(y.shape))
     before = (slice(None),) * axis
     if x is None:
         step = dx
@@ -255,11 +276,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
     host = host_of_all("numpy.diff", a, prepend, append)
     a = arrayed(a, host)
+    axis = placed("numpy.diff", axis, len(a.shape))
     ends = {}
     for name, x in (("prepend", prepend), ("append", append)):
         if x is not np._NoValue and x is not None:
             x = arrayed(x, host)
-            shape = tuple(1 if i == axis % len(a.shape) else m for i, m in enumerate(a.shape))
+            shape = tuple(1 if i == axis else m for i, m in enumerate(a.shape))
             ends[name] = x if x.shape else of.broadcast_to(x, shape)
     return of.diff(a, n=n, axis=axis, **ends)
 
@@ -276,6 +298,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 @counterpart("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     a, v = _both("numpy.correlate", a, v)
+    if v.shape > a.shape:  # the shorter one slides along the longer, which decides where 'same' begins; the lags come in reverse order
+        return of.flip(of.convolve(of.conj(v), of.flip(a), mode))
     return of.convolve(a, of.conj(of.flip(v)), mode)
 
 
@@ -290,7 +314,11 @@ def polyval(p: Any, x: Any) -> Any:
 
 @counterpart("vander")
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    if len(x.shape) != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
     n = x.shape[0] if N is None else N
+    if n <= 0:
+        return of.reshape(x[:0], (x.shape[0], 0))
     powers = range(n) if increasing else range(n - 1, -1, -1)
     return of.stack([x**k for k in powers], axis=-1)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..engine.level import Layer, innermost
 from .reductions import cast, finish
 from .table import counterpart
-from .values import arrayed, host_of_all, listed, of, refuse
+from .values import arrayed, host_of_all, listed, of, placed, refuse
 
 # ----- about arrays -----
 
@@ -109,16 +109,16 @@ def _arrays(name: str, given: Any) -> list[Any]:
 
 @counterpart("concatenate", "concat")
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    refuse("numpy.concatenate", casting=None if casting in (None, "same_kind") else casting)
+    refuse("numpy.concatenate", casting=None if casting in (None, "same_kind", "unsafe") else casting)
     parts = _arrays("numpy.concatenate", arrays) if not isinstance(arrays, Layer) else list(arrays)  # type: ignore[call-overload]
-    return finish("concatenate", cast(of.concat(parts, axis=axis), dtype), out)
+    return finish("concatenate", cast(of.concat(parts, axis=axis), dtype, "numpy.concatenate", casting), out)
 
 
 @counterpart("stack")
 def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    refuse("numpy.stack", casting=None if casting in (None, "same_kind") else casting)
+    refuse("numpy.stack", casting=None if casting in (None, "same_kind", "unsafe") else casting)
     parts = _arrays("numpy.stack", arrays) if not isinstance(arrays, Layer) else list(arrays)  # type: ignore[call-overload]
-    return finish("stack", cast(of.stack(parts, axis=axis), dtype), out)
+    return finish("stack", cast(of.stack(parts, axis=axis), dtype, "numpy.stack", casting), out)
 
 
 @counterpart("dstack")
@@ -151,8 +151,9 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 @counterpart("array_split")
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    n, axis = ary.shape[axis], axis % len(ary.shape)
-    if isinstance(indices_or_sections, (Sequence, np.ndarray)):
+    axis = placed("numpy.array_split", axis, len(ary.shape))
+    n = ary.shape[axis]
+    if isinstance(indices_or_sections, Sequence) or getattr(indices_or_sections, "shape", None):
         bounds = [0, *(int(i) for i in indices_or_sections), n]
     else:
         sections = index(indices_or_sections)
@@ -190,6 +191,9 @@ def unstack(x: Any, /, *, axis: int = 0) -> Any:
 @counterpart("reshape")
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None) -> Any:
     shape = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    flags = getattr(innermost(a), "flags", None) if order == "A" else None
+    if flags is not None and flags.fnc:
+        refuse("numpy.reshape", order=order)
     if order == "F":
         flat = of.reshape(_reversed(a), (-1,))
         sizes = [math.prod(a.shape) // max(1, math.prod(n for n in shape if n != -1)) if n == -1 else n for n in shape]
@@ -219,7 +223,8 @@ def _ints(axes: Any) -> Any:
 @counterpart("rollaxis")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = len(a.shape)
-    axis, start = axis % n, start + n if start < 0 else start
+    axis = placed("numpy.rollaxis", axis, n)
+    start = placed("numpy.rollaxis: start", start, n + 1) if start >= 0 else placed("numpy.rollaxis: start", start, n)
     return of.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
@@ -275,7 +280,9 @@ def flipud(m: Any) -> Any:
 
 @counterpart("rot90")
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    i, j = (axis % len(m.shape) for axis in axes)
+    i, j = (placed("numpy.rot90", axis, len(m.shape)) for axis in axes)
+    if i == j:
+        raise ValueError("Axes must be different.")
     order = list(range(len(m.shape)))
     order[i], order[j] = j, i
     if k % 4 == 2:
@@ -312,9 +319,17 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 @counterpart("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     host = host_of_all("numpy.select", condlist, choicelist, default)
-    result: Any = arrayed(default, host)
-    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
-        result = of.where(arrayed(condition, host), arrayed(choice, host), result)
+    conditions, choices = [arrayed(x, host) for x in condlist], [listed(x, host) for x in choicelist]
+    if len(conditions) != len(choices):
+        raise ValueError("list of cases must be same length as list of conditions")
+    for i, condition in enumerate(conditions):
+        if not host.bound.isdtype(condition.dtype, "bool"):
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    # Python numbers take the dtype of the arrays.
+    common = host.bound.result_type(*(innermost(x) if isinstance(x, Layer) else x for x in (*choices, default)))
+    result = of.astype(arrayed(default, host), common)
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        result = of.where(condition, of.astype(arrayed(choice, host), common), result)
     return result
 
 
@@ -335,7 +350,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     indices = arrayed(indices, host)
     if axis is None:
         a, axis = of.reshape(arrayed(a, host), (-1,)), 0
-    axis = int(axis) % len(a.shape)
+    axis = placed("numpy.take", axis, len(a.shape))
     flat = of.take(a, of.reshape(indices, (-1,)), axis=axis)
     return finish("take", of.reshape(flat, (*a.shape[:axis], *indices.shape, *a.shape[axis + 1:])), out)
 
@@ -350,6 +365,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 @counterpart("compress")
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     host = host_of_all("numpy.compress", condition, a)
+    a = arrayed(a, host)
     if axis is None:
         a, axis = of.reshape(a, (-1,)), 0
     (places,) = of.nonzero(arrayed(condition, host))
@@ -358,7 +374,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 @counterpart("extract")
 def extract(condition: Any, arr: Any) -> Any:
-    return compress(of.reshape(arrayed(condition, arr._elem.host), (-1,)), arr)
+    host = host_of_all("numpy.extract", condition, arr)
+    return compress(of.reshape(arrayed(condition, host), (-1,)), arrayed(arr, host))
 
 
 @counterpart("nonzero")
@@ -386,6 +403,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     host = host_of_all("numpy.digitize", x, bins)
     bins = arrayed(bins, host)
+    if not bool(of.all(bins[1:] >= bins[:-1])) and not bool(of.all(bins[1:] <= bins[:-1])):
+        raise ValueError("bins must be monotonically increasing or decreasing")
     if len(bins.shape) == 1 and bins.shape[0] > 1 and bool(of.all(bins[1:] <= bins[:-1])) and not bool(of.all(bins[1:] == bins[:-1])):
         return bins.shape[0] - of.searchsorted(of.flip(bins), arrayed(x, host), side="right" if right else "left")
     return of.searchsorted(bins, arrayed(x, host), side="left" if right else "right")
@@ -417,6 +436,10 @@ def _partitioning(whole: Callable[..., Any]) -> Callable[..., Any]:
     """A sorted array is partitioned at every place."""
 
     def function(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+        n = math.prod(a.shape) if axis is None else a.shape[axis]
+        for k in np.ravel(kth):
+            if not -n <= k < n:
+                raise ValueError(f"kth(={k}) out of bounds ({n})")
         return whole(a, axis, order=order)
 
     return function
@@ -436,6 +459,12 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
            equal_nan: bool = True, sorted: bool = True) -> Any:
     refuse("numpy.unique", axis=axis)
     values, indices, inverse, counts = of.unique_all(ar)
+    lost = of.isnan(values) if equal_nan and ar._elem.floating else None
+    if lost is not None and bool(of.count_nonzero(lost) > 1):  # which stand at the end, each on its own
+        first = values.shape[0] - int(of.count_nonzero(lost))
+        total = of.sum(counts[first:], keepdims=True)
+        values, indices, counts = values[:first + 1], indices[:first + 1], of.concat([counts[:first], of.astype(total, counts.dtype)])
+        inverse = of.where(inverse > first, first, inverse)
     parts = [values, *(part for part, wanted in ((indices, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted)]
     return parts[0] if len(parts) == 1 else tuple(parts)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.element import Host
 from ..engine.level import Layer
-from .reductions import cast, finish
+from .reductions import cast, finish, floats
 from .table import counterpart
 from .values import arrayed, host_of_all, native, of, refuse
 
@@ -17,7 +17,12 @@ from .values import arrayed, host_of_all, native, of, refuse
 
 
 def _like(name: str) -> Callable[..., Any]:
-    def function(a: Any, *fill: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, device: Any = None) -> Any:
+    def function(a: Any, *fill: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, device: Any = None,
+                 **value: Any) -> Any:
+        if name == "full_like" and "fill_value" in value:
+            fill = (value.pop("fill_value"), *fill)
+        for keyword in value:
+            raise TypeError(f"numpy.{name}() got an unexpected keyword argument {keyword!r}")
         if len(fill) > (name == "full_like"):
             dtype, fill = fill[-1], fill[:-1]
         xp, given = a._elem.host.bound, {} if dtype is None else {"dtype": native(a._elem.host, dtype)}
@@ -53,11 +58,17 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     xp = host.bound
     start, stop = (x if x._elem.floating else of.astype(x, xp.asarray(0.0).dtype) for x in (_tensor(start, host), _tensor(stop, host)))
     if not start.shape and not stop.shape:
-        return cast(of.linspace(start, stop, num, endpoint=endpoint), dtype)
+        return _stepped(of.linspace(start, stop, num, endpoint=endpoint), dtype)
     steps = xp.arange(num, dtype=(start + stop).detach().dtype) / max(num - 1 if endpoint else num, 1)
     wide = of.reshape(steps, (num, *(1,) * len((start + stop).shape)))
     points = start + wide * (stop - start)
-    return cast(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
+    return _stepped(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
+
+
+def _stepped(points: Any, dtype: Any) -> Any:
+    """In another dtype; of integers the ones below, as numpy.linspace rounds."""
+    integral = dtype is not None and points._elem.host.bound.isdtype(native(points._elem.host, dtype), "integral")
+    return cast(of.floor(points) if integral else points, dtype)
 
 
 def _tensor(x: Any, host: Any) -> Any:
@@ -117,14 +128,17 @@ def imag(val: Any) -> Any:
 
 @counterpart("angle")
 def angle(z: Any, deg: bool = False) -> Any:
-    radians = of.atan2(z.imag, z.real) if z._elem.complex else of.atan2(z * 0, z)
+    z = floats(z)
+    radians = of.atan2(z.imag, z.real) if z._elem.complex else of.atan2(of.zeros_like(z), z)
     return of.rad2deg(radians) if deg else radians
 
 
 @counterpart("real_if_close")
 def real_if_close(a: Any, tol: float = 100) -> Any:
+    if not a._elem.complex:
+        return a
     limit = tol * np.finfo(np.dtype(str(a.dtype).rpartition(".")[2])).eps if tol > 1 else tol
-    return a.real if a._elem.complex and bool(of.all(of.abs(a.imag.detach()) < limit)) else a
+    return a.real if bool(of.all(of.abs(a.imag.detach()) < limit)) else a
 
 
 # ----- comparisons that look at values -----
@@ -133,8 +147,8 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 @counterpart("isclose")
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     host = host_of_all("numpy.isclose", a, b, rtol, atol)
-    a, b = (_tensor(x, host) for x in (a, b))
-    near = (a == b) | ((of.isfinite(b) if b._elem.floating else True) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
+    a, b = (floats(_tensor(x, host)) for x in (a, b))
+    near = (a == b) | (of.isfinite(b) & (of.abs(a - b) <= atol + rtol * of.abs(b)))
     return near | (of.isnan(a) & of.isnan(b)) if equal_nan else near
 
 
@@ -145,12 +159,14 @@ def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
 
 @counterpart("array_equal")
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    if a1 is None or a2 is None:
+        return False
     host = host_of_all("numpy.array_equal", a1, a2)
     a1, a2 = (_tensor(x, host) for x in (a1, a2))
     if tuple(a1.shape) != tuple(a2.shape):
         return False
     same = a1 == a2
-    return bool(of.all(same | (of.isnan(a1) & of.isnan(a2)) if equal_nan else same))
+    return bool(of.all(same | ((a1 != a1) & (a2 != a2)) if equal_nan else same))
 
 
 @counterpart("array_equiv")

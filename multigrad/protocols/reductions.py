@@ -34,9 +34,37 @@ def floats(a: Any) -> Any:
     return a if a._elem.floating else of.astype(a, host.bound.asarray(0.0).dtype)
 
 
-def cast(a: Any, dtype: Any) -> Any:
-    """The array in a dtype that is given as NumPy takes it."""
-    return a if dtype is None else of.astype(a, native(a._elem.host, dtype))
+def cast(a: Any, dtype: Any, name: str = "", casting: Any = None) -> Any:
+    """The array in a dtype that is given as NumPy takes it.
+
+    With a name, TypeError where that is of a lower kind, complex numbers as real ones or fractions as integers, unless `casting` is "unsafe".
+    """
+    if dtype is None:
+        return a
+    given = native(a._elem.host, dtype)
+    if name and casting != "unsafe" and kind(a, given) < kind(a, a.dtype):
+        raise TypeError(f"{name}: {a.dtype} cannot be cast to {given}, which is of a lower kind. Convert with astype() first.")
+    return of.astype(a, given)
+
+
+KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
+
+
+def kind(a: Any, dtype: Any) -> int:
+    """The place of a dtype among `KINDS`, each of which holds the numbers of the ones before it; behind all where it is none of them."""
+    isdtype = a._elem.host.bound.isdtype
+    try:
+        return next((i for i, known in enumerate(KINDS) if isdtype(dtype, known)), len(KINDS))
+    except TypeError:
+        return len(KINDS)
+
+
+def averaged(a: Any, dtype: Any, name: str) -> Any:
+    """The array in the dtype that a mean is taken in. Raises TypeError for one of integers."""
+    if dtype is not None and kind(a, native(a._elem.host, dtype)) < KINDS.index("real floating"):
+        raise TypeError(f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers loses its fraction. "
+                        "Convert the result with astype().")
+    return cast(floats(a), dtype, f"numpy.{name}")
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True) -> Any:
@@ -57,6 +85,8 @@ def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
         a = cast(a, dtype)
         given = initial is not NOTHING and initial is not None
+        if given and a._elem.bool:
+            initial = bool(initial)
         if where is not True and where is not NOTHING:
             if not given:
                 raise ValueError(f"numpy.{name}: where= needs initial=, as in NumPy.")
@@ -105,11 +135,11 @@ any = _test("any", False)
 def _counted(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements `where` selects, for each result."""
     mask = of.broadcast_to(arrayed(where, a._elem.host), tuple(a.shape))
-    return of.sum(of.astype(mask, a.dtype), axis=axis, keepdims=keepdims)
+    return of.sum(of.astype(mask, of.real(a).dtype if a._elem.complex else a.dtype), axis=axis, keepdims=keepdims)
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, where: Any = True) -> Any:
-    a = cast(floats(a), dtype)
+    a = averaged(a, dtype, "mean")
     if where is True or where is NOTHING:
         return finish("mean", of.mean(a, axis=axis, **_options(keepdims)), out)
     options = _options(keepdims)
@@ -124,16 +154,17 @@ def _spread(name: str) -> Callable[..., Any]:
             if ddof != 0:
                 raise ValueError(f"numpy.{name}: ddof and correction cannot both be given.")
             ddof = correction
-        a, options = cast(floats(a), dtype), _options(keepdims)
+        a, options = averaged(a, dtype, name), _options(keepdims)
         if (where is True or where is NOTHING) and mean is NOTHING:
             return finish(name, getattr(of, name)(a, axis=axis, correction=ddof, **options), out)
         whole = where is True or where is NOTHING
         mask = True if whole else arrayed(where, a._elem.host)
-        count = of.sum(of.ones_like(a.detach()), axis=axis, keepdims=True) if whole else _counted(a, axis, where, True)
+        count = of.sum(of.ones_like(of.abs(a.detach())), axis=axis, keepdims=True) if whole else _counted(a, axis, where, True)
         middle = of.sum(_masked(a, mask, 0), axis=axis, keepdims=True) / count if mean is NOTHING else arrayed(mean, a._elem.host)
         off = _masked(a - middle, mask, 0)
         square = of.square(of.abs(off)) if a._elem.complex else off * off
-        total = of.sum(square, axis=axis, **options) / (of.reshape(count, of.sum(square, axis=axis, **options).shape) - ddof)
+        total = of.sum(square, axis=axis, **options)
+        total = total / of.maximum(of.reshape(count, total.shape) - ddof, 0)
         return finish(name, total if name == "var" else of.sqrt(total), out)
 
     reduce.__name__ = name

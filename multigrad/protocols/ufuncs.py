@@ -22,8 +22,8 @@ from .values import arrayed, converted, host_of_all, listed, native, of, written
 
 NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
-    "arctanh": "atanh", "conjugate": "conj", "degrees": "rad2deg", "fabs": "abs", "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift", "power": "pow", "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
+    "arctanh": "atanh", "conjugate": "conj", "degrees": "rad2deg", "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift", "power": "pow", "radians": "deg2rad", "right_shift": "bitwise_right_shift",
     **{name: name for name in (
         "add", "bitwise_and", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh", "deg2rad", "divide", "equal", "exp", "exp2",
         "expm1", "floor", "floor_divide", "fmax", "fmin", "fmod", "greater", "greater_equal", "heaviside", "hypot", "isfinite", "isinf", "isnan",
@@ -41,6 +41,9 @@ REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "mi
 
 SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 """The function of NumPy that `ufunc.accumulate` is."""
+
+TRUTHS = ("equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "not_equal", "signbit", *LOGICAL)
+"""The ufuncs that give booleans, whatever their arguments are."""
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**", "matmul": "@",
            "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>"}
@@ -63,27 +66,42 @@ def _dtype(x: Any) -> str:
 
 
 def _matvec(x: Any, y: Any) -> Any:
+    if len(x.shape) < 2:
+        raise ValueError(f"numpy.matvec: the first operand must have two axes at least; its shape is {tuple(x.shape)}.")
     return of.matmul(x, y[..., None])[..., 0]
 
 
 def _vecmat(x: Any, y: Any) -> Any:
+    if len(y.shape) < 2:
+        raise ValueError(f"numpy.vecmat: the second operand must have two axes at least; its shape is {tuple(y.shape)}.")
     return of.matmul(of.conj(x)[..., None, :], y)[..., 0, :]
 
 
+def _fabs(x: Any) -> Any:
+    if x._elem.complex:
+        raise TypeError("numpy.fabs takes no complex numbers; use numpy.abs.")
+    return of.abs(reductions.floats(x))
+
+
 def _modf(x: Any) -> Any:
+    x = reductions.floats(x)
     whole = of.trunc(x)
     return of.where(of.isinf(x), 0.0 * of.sign(of.where(of.isinf(x), 1.0, x)), x - whole), whole
 
 
 def _float_power(x: Any, y: Any) -> Any:
     """The power, in double precision at least."""
-    wide = ("float64", "complex128")
-    return of.pow(*(of.astype(x, "float64") if isinstance(x, Layer) and _dtype(x) not in wide else x for x in (x, y)))
+    def wide(x: Any) -> Any:
+        if not isinstance(x, Layer) or _dtype(x) in ("float64", "complex128"):
+            return x
+        return of.astype(x, "complex128" if x._elem.complex else "float64")
+
+    return of.pow(wide(x), wide(y))
 
 
 COMPOSED: dict[str, Callable[..., Any]] = {
-    **{name: _logical(name) for name in LOGICAL}, "divmod": lambda x, y: (x // y, x % y), "float_power": _float_power, "matvec": _matvec,
-    "modf": _modf, "vecmat": _vecmat,
+    **{name: _logical(name) for name in LOGICAL}, "divmod": lambda x, y: (x // y, x % y), "fabs": _fabs, "float_power": _float_power,
+    "matvec": _matvec, "modf": _modf, "rint": lambda x: of.round(reductions.floats(x)), "vecmat": _vecmat,
 }
 """The ufuncs that are more than one operation."""
 
@@ -158,18 +176,22 @@ def _special(ufunc: Any) -> str:
 def _call(name: str, ufunc: Any, function: Callable[..., Any], host: Host, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     _check_neutral(name, kwargs)
+    if dtype is not None and BY_UFUNC.get(ufunc) in TRUTHS:
+        if native(host, dtype) != host.bound.bool:
+            raise TypeError(f"{name}: dtype={dtype!r} is not supported for Tensors; the result is one of booleans.")
+        dtype = None
     inputs = tuple(listed(x, host) for x in inputs)
     if dtype is not None:
-        inputs = tuple(of.astype(arrayed(x, host), native(host, dtype)) for x in inputs)
+        inputs = tuple(reductions.cast(host.bound.asarray(x), dtype, name, kwargs.get("casting")) for x in inputs)
     if where is True:
         result = function(*inputs)
     elif out is None or out[0] is None:
         raise TypeError(f"{name}: where= leaves elements without a value; give out=, an array that has values there.")
     else:
         mask = arrayed(where, host)
-        safe = 2.0 if ufunc is np.arccosh else 1 if all("int" in _dtype(x) for x in inputs) else 0.5
+        safe = 2.0 if ufunc is np.arccosh else 0.5
         # What is not selected is not computed: its value, and an infinite derivative there, must not come back as 0 * inf.
-        inputs = tuple(of.where(mask, arrayed(x, host), arrayed(x, host) * 0 + safe) if _dtype(x) != "bool" else x for x in inputs)
+        inputs = tuple(of.where(mask, x, safe if x._elem.floating else 1) if isinstance(x, Layer) and not x._elem.bool else x for x in inputs)
         result = of.where(mask, function(*inputs), arrayed(out[0], host))
     if result is NotImplemented:
         return result
@@ -207,7 +229,9 @@ def _at(name: str, short: str, function: Callable[..., Any], x: Any, indices: An
         raise TypeError(f"{name} is not supported for Tensors; at is there for add, subtract.")
     (value,) = others
     array: Any = x
-    change = of.broadcast_to(arrayed(value, array._elem.host), array[indices].shape)
+    host = x._elem.host
+    indices = tuple(listed(key, host) for key in indices) if isinstance(indices, tuple) else listed(indices, host)
+    change = of.broadcast_to(arrayed(value, host), array[indices].shape)
     array[...] = function(array, of.unindex(of.astype(change, array.dtype), indices, tuple(array.shape)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,14 @@ def arrayed(x: Any, host: Host) -> Any:
     if isinstance(x, Layer) or (by_type.get(type(x)) is not None and not isinstance(x, host.scalars)):
         return x
     return host.bound.asarray(x)
+
+
+def placed(name: str, axis: Any, ndim: int) -> int:
+    """An axis counted from the front. Raises IndexError where there is no such axis, as numpy.exceptions.AxisError is one."""
+    i = index(axis)
+    if not -ndim <= i < ndim:
+        raise IndexError(f"{name}: axis {i} is out of bounds for an array with {ndim} axes.")
+    return i % ndim
 
 
 def listed(x: Any, host: Host) -> Any:
