@@ -75,6 +75,14 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return bool(np.shares_memory(a, b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b
 
 
+@counterpart("einsum_path")
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """The order of a contraction, which the shapes decide."""
+    path: Any = np.einsum_path
+    shapes = (np.broadcast_to(np.float64(0), tuple(x.shape)) if isinstance(x, Layer) else x for x in operands)
+    return path(*shapes, optimize=optimize, einsum_call=einsum_call)
+
+
 @counterpart("isreal")
 def isreal(x: Any) -> Any:
     return of.imag(x) == 0 if x._elem.complex else x._elem.host.bound.ones_like(x.detach(), dtype=_bool(x))
