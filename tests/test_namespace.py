@@ -270,6 +270,19 @@ class TestLeaving:
         with pytest.raises((BufferError, GradientError)):
             mg.func.grad(lambda x: mg.from_dlpack(x) * x)(np.ones(()))
 
+    def test_integers_and_booleans_leave_what_adds_a_derivative_alone(self) -> None:
+        x, v = np.asarray([1.0, -2.0]), np.arange(2.0)
+
+        def f(x: Any) -> Any:
+            assert np.array_equal(np.asarray(x > 0), [True, False]) and np.array_equal(v[mg.argsort(x)], [1.0, 0.0])
+            return mg.sum(x**2)
+
+        assert np.array_equal(mg.func.hvp(f, (x,), (v,))[1][0], 2 * v)
+        assert np.array_equal(mg.func.grad(lambda x: mg.sum(mg.func.grad(f)(x)))(x), [2.0, 2.0])
+        for g in (mg.func.vmap(f), mg.func.vmap(mg.func.grad(f))):
+            with pytest.raises(GradientError, match="belongs to the transformation"):
+                g(np.ones((3, 2)))
+
     def test_casts(self, xp: Any) -> None:
         assert (bool(xp.asarray(True)), bool(xp.asarray(0.0)), int(xp.asarray(3)), float(xp.asarray(2.5)), complex(xp.asarray(1j))) == (
             True, False, 3, 2.5, 1j)

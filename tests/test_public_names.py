@@ -64,6 +64,7 @@ def uses(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", [*SOURCES, *GUIDES], ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_only_public_names(path: Path) -> None:
     mg.zeros(1)
+    importlib.import_module("multigrad_autograd.scipy")  # which declares operations under a prefix of its own
     assert uses(path) == []
 
 

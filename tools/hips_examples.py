@@ -10,8 +10,8 @@ HIPS autograd must be installed. Its examples are read from the checkout and run
 - what is downloaded (MNIST) is a seeded stand-in of the same shape, smaller
 - figures are drawn by matplotlib's Agg backend, without windows and pauses; while times are taken, matplotlib's functions do nothing
 
-Each run is a process of its own. A time is the processor time of the program once all modules are imported; the two libraries take turns, and the median counts. A
-program that takes less than a second is run again and again for one, the first time included, and the mean is its time.
+Each run is a process of its own; the two libraries take turns, and the median counts. A time is the processor time of the program once all modules
+are imported. A program that takes less than a second is run again and again for one, the first time included, and the mean is its time.
 """
 
 from __future__ import annotations

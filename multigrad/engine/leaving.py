@@ -30,6 +30,7 @@ class Leaving(Surface):
 
     __slots__ = ()
     __array_priority__ = 1000.0
+    _differentiates = True  # whether all that it adds to its value is a derivative
 
     if TYPE_CHECKING:
         _elem: Element
@@ -122,7 +123,7 @@ class Leaving(Surface):
     def _is_constant(self) -> bool:
         """Whether all layers down to the raw array add a derivative to it and nothing else: integers and booleans have none at any level."""
         x: Any = self
-        while isinstance(x, Layer) and x._differentiates:
+        while isinstance(x, Leaving) and x._differentiates:
             x = x._array
         return not isinstance(x, Layer)
 

@@ -29,7 +29,6 @@ class Layer:
     __slots__ = ()
     _quiet = False  # whether writes through it spoil nothing that was saved: of `x.data`
     _view: Any = None  # of a view, what it is a view of and how it was made (layout.ViewSpec)
-    _differentiates = False  # whether all that it adds to the array is a derivative
     _several = False  # whether it stands for several arrays at once, so that its values are nobody's
     _level: int
     _array: Any

@@ -48,7 +48,6 @@ class Tensor(Leaving):
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
-    _differentiates = True
     _array: Any
     _cell: list[int]
     _elem: Element

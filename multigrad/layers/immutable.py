@@ -36,6 +36,7 @@ class Immutable(Leaving):
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_seen", "_view")
     _node = None
+    _differentiates = False
     _parts: tuple[str, ...] = ("_array",)
     _seen: int
     _view: ViewSpec | None

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from multigrad import func as transformations
-from multigrad.func import tree
 
-from ..boxes import entered, has_box
+from ..boxes import entered, has_box, mapped
 
 __all__ = ["fixed_point"]
 
@@ -55,17 +54,11 @@ def _gradients(f: Function, distance: Function, tol: Any, kept: Any, g: Any) -> 
     def backwards(given: Any) -> Function:
         a, x, g = given
         _, pullback = transformations.vjp(lambda y: f(a)(y), x)
-        return lambda w: _sum(pullback(w)[0], g)
+        return lambda w: mapped(lambda y, z: y + z, pullback(w)[0], g)
 
-    w = fixed_point(backwards, (a, x, g), tree.replaced(lambda y: 0.0 * y, g), distance, tol)
+    w = fixed_point(backwards, (a, x, g), mapped(lambda y: 0.0 * y, g), distance, tol)
     _, by_a = transformations.vjp(lambda b: f(b)(x), a)
     return by_a(w)[0], None
-
-
-def _sum(x: Any, y: Any) -> Any:
-    """Of two structures that are alike, leaf by leaf."""
-    others = iter(tree.leaves(y))
-    return tree.replaced(lambda z: z + next(others), x)
 
 
 _solve.defvjp(_kept, _gradients)

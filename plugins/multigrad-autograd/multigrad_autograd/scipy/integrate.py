@@ -15,8 +15,8 @@ import scipy.integrate
 
 import multigrad as mg
 from multigrad import func as transformations
-from multigrad.func import tree
 
+from ..boxes import leaves, mapped
 from .choosing import boxed, operand
 
 __all__ = ["odeint"]
@@ -37,12 +37,12 @@ def odeint(func: Function, y0: Any, t: Any, args: Any = (), **options: Any) -> A
     Returns an array of shape (m, n), differentiable by y0, t and args. Of what `func` itself refers to there is no derivative, so a box that needs a
     gradient and is not in `args` raises. With boxes, NotImplementedError is raised for full_output.
     """
-    if not boxed(y0, t, *tree.leaves(args)):
+    if not boxed(y0, t, *leaves(args)):
         return scipy.integrate.odeint(func, y0, t, args=args, **options)
     if options.pop("full_output", False):
         raise NotImplementedError("odeint of boxes takes no full_output: what it adds has no derivative")
     dynamics = _time_last(func) if options.pop("tfirst", False) else func
-    args = tuple(tree.replaced(_array, a) for a in args)
+    args = tuple(mapped(_array, a) for a in args)
     return _solve(dynamics, options, _joined([_array(y0)]), _array(t), args)
 
 
@@ -54,7 +54,7 @@ def _time_last(func: Function) -> Function:
 
 def _forward(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -> Any:
     """SciPy's solution, on the values of the arguments."""
-    return mg.asarray(scipy.integrate.odeint(func, _values(y0), _values(t), args=tuple(tree.replaced(_values, a) for a in args), **options))
+    return mg.asarray(scipy.integrate.odeint(func, _values(y0), _values(t), args=tuple(mapped(_values, a) for a in args), **options))
 
 
 def _values(x: Any) -> Any:
@@ -74,7 +74,10 @@ def _augmented(func: Function, n: int) -> Function:
 
     def dynamics(state: Any, t: Any, *args: Any) -> Any:
         slope, pullback = transformations.vjp(lambda y, t, args: _vector(func(y, t, *args)), state[:n], _array(t), args)
-        return _joined([slope, *tree.leaves(pullback(-state[n:2 * n]))])
+        by_y, by_t, by_args = pullback(-state[n:2 * n])
+        parts = [slope, by_y, by_t]
+        mapped(lambda _, x: parts.append(x), args, by_args)  # in the order of args, which that of dictionaries may not be
+        return _joined(parts)
 
     return dynamics
 
@@ -101,17 +104,18 @@ def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tu
     y, t, args = kept
     n = y.shape[1]
     options = {name: value for name, value in options.items() if name not in DERIVATIVES}
-    leaves = tree.leaves(args)
+    flat = list(leaves(args))
     dynamics = _augmented(func, n)
-    by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in leaves]
+    by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in flat]
     times = []
     for i in range(y.shape[0] - 1, 0, -1):
         moved = mg.sum(_vector(func(y[i, :], t[i], *args)) * g[i, :])  # of a later time: the solution there moves along its slope
         times.append(moved)
         state = odeint(dynamics, _joined([y[i, :], by_y, by_t - moved, *by_args]), mg.stack([t[i], t[i - 1]]), args, **options)[1, :]
         by_y, by_t = state[n:2 * n] + g[i - 1, :], state[2 * n]
-        by_args = _parts(state[2 * n + 1:], leaves)
-    return by_y, mg.stack([by_t, *times[::-1]]), tree.filled(args, iter(by_args))
+        by_args = _parts(state[2 * n + 1:], flat)
+    rest = list(by_args)
+    return by_y, mg.stack([by_t, *times[::-1]]), mapped(lambda _: rest.pop(0), args)
 
 
 def _parts(vector: Any, like: list[Any]) -> list[Any]:
