@@ -119,7 +119,7 @@ ESTIMATORS = [
         note="`weights_` `means_` `covariances_`"),
     *(row(f"mixture.GaussianMixture.{name}", fitted(gaussians, lambda e, x, name=name: getattr(e, name)(x)), X)
       for name in ("predict", "predict_proba", "score_samples", "bic")),
-    row("calibration.CalibratedClassifierCV.fit", fitted(calibrated, temperature, 2), X[:6], LABELS[:6], value_rtol=1e-5, note="the temperature"),
+    row("calibration.CalibratedClassifierCV.fit", fitted(calibrated, temperature, 2), X, LABELS, value_rtol=1e-5, note="the temperature"),
     row("model_selection.GridSearchCV.predict", fitted(search, lambda e, x: e.predict(x), 2), X[:5, :2], TARGET[:5]),
     row("pipeline.Pipeline.predict",
         fitted(lambda: make_pipeline(preprocessing.StandardScaler(), ridge()), lambda e, x: e.predict(x), 2), X, TARGET, OTHER),
