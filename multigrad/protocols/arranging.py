@@ -79,8 +79,8 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """The order of a contraction, which the shapes decide."""
     path: Any = np.einsum_path
-    shapes = (np.broadcast_to(np.float64(0), np.shape(x)) if isinstance(x, Layer) else x for x in operands)
-    return path(*shapes, optimize=optimize, einsum_call=einsum_call)
+    given = [np.broadcast_to(np.float64(0), shape(x)) if isinstance(x, Layer) else x for x in operands]
+    return path(*given, optimize=optimize, einsum_call=einsum_call)
 
 
 @counterpart("isreal")
