@@ -25,9 +25,9 @@ _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 _installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
 _BEYOND = frozenset((
-    "corrcoef", "cov", "deg2rad", "diag", "diagonal", "dot", "exp2", "flatten", "fmax", "fmin", "fmod", "heaviside", "inner", "kron", "log_softmax",
-    "logaddexp2", "logsumexp", "median", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "outer", "quantile", "rad2deg", "ravel",
-    "relu", "sigmoid", "sinc", "softmax", "swapaxes", "trace",
+    "corrcoef", "cov", "cross", "cumprod", "cumsum", "deg2rad", "diag", "diagonal", "dot", "exp2", "flatten", "fmax", "fmin", "fmod", "heaviside",
+    "inner", "kron", "log_softmax", "logaddexp2", "logsumexp", "median", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "outer",
+    "quantile", "rad2deg", "ravel", "relu", "sigmoid", "sinc", "softmax", "swapaxes", "trace",
 ))
 """The operations beyond the standard that are methods: of NumPy's arrays, or of PyTorch's. Not split: in PyTorch it takes lengths of parts."""
 

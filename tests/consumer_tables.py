@@ -207,7 +207,7 @@ class Table:
             with quiet() as heard:
                 results = leaves(call.function(*given))
                 wanted = [y for y in results if isinstance(y, mg.Tensor) and y.requires_grad]
-                weights = [cotangent(y, i) for i, y in enumerate(wanted)]
+                weights = [finite(y, cotangent(y, i)) for i, y in enumerate(wanted)]
                 chosen = [given[i] for i in places]
                 special = bool(wanted) and uses_special(wanted)
                 grads = mg.autograd.grad(wanted, chosen, [mg.asarray(w, backend=backend) for w in weights], allow_unused=True) if wanted else ()
@@ -337,18 +337,21 @@ def real(y: Any) -> Any:
 def weighted(call: Call, which: list[int], weights: list[Any]) -> Callable[..., float]:
     def loss(*args: Any) -> float:
         results = call.reference(*args)
-        return sum(float(np.sum(np.real(np.conj(w) * np.asarray(results[i])))) for i, w in zip(which, weights, strict=True))
+        return sum(float(np.sum(np.real(np.conj(w) * np.asarray(results[i]))[w != 0])) for i, w in zip(which, weights, strict=True))
 
     return loss
+
+
+def finite(y: Any, weight: Any) -> Any:
+    """A weight that leaves out what is nan or infinite in a result: differences do not exist there."""
+    return np.where(np.isfinite(np.asarray(values(y))), weight, weight * 0)
 
 
 def constant_results(call: Call, which: list[int], places: list[int]) -> bool:
     """Whether no argument changes the results at `which`, by differences."""
     known = call.reference(*call.args)
-    floats = [i for i in which if real(known[i]) is not None and np.all(np.isfinite(real(known[i])))]
-    if not floats:
-        return True
-    loss = weighted(call, floats, [cotangent(real(known[i]), 90 + i) for i in floats])
+    floats = [i for i in which if real(known[i]) is not None]
+    loss = weighted(call, floats, [finite(known[i], cotangent(real(known[i]), 90 + i)) for i in floats])
     return all(not np.any(np.abs(differences(loss, call.args, place)) > 1e-6) for place in places)
 
 

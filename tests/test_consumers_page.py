@@ -82,6 +82,8 @@ def test_what_is_silent_or_wrong() -> None:
         outcome(lambda x: x.detach() * 2 if isinstance(x, mg.Tensor) else x * 2)
     with pytest.raises(AssertionError, match="SILENT"):
         outcome(lambda x: (x, x.detach() * 2) if isinstance(x, mg.Tensor) else (x, x * 2))
+    with pytest.raises(AssertionError, match="SILENT"):  # beside a result that is nan
+        outcome(lambda x: (x.detach() if isinstance(x, mg.Tensor) else x) * np.asarray([1.0, np.nan]))
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         outcome(lambda x: x * x if isinstance(x, mg.Tensor) else x * x * x)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):

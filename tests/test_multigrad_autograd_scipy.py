@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import math
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +23,10 @@ import scipy.stats
 from consumer_checks import check, drawn
 
 import multigrad as mg
+import multigrad_autograd as autograd
 from multigrad import func
 from multigrad.errors import MissingRuleError
+from multigrad_autograd.misc import fixed_points, optimizers
 from multigrad_autograd.scipy import integrate, linalg, signal, special, stats
 
 Function = Callable[..., Any]
@@ -153,3 +158,234 @@ def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
     program.write_text("\n".join(blocks))
     done = subprocess.run([sys.executable, "-W", "error", str(program)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# ----- raw arrays, edges, what raises -----
+
+
+RAW = [(special.logsumexp, scipy.special.logsumexp, (WIDE,)), (special.logsumexp, scipy.special.logsumexp, (np.asarray([0.0, -40.0]),)),
+       (special.logsumexp, scipy.special.logsumexp, (np.asarray([np.inf, 1.0, -np.inf]),)), (special.logsumexp, scipy.special.logsumexp, ([1, 2],)),
+       (special.logsumexp, scipy.special.logsumexp, (np.asarray([-np.inf, -np.inf]),)),
+       (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, 0, 2)), (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, Y, -X)),
+       (stats.norm.pdf, scipy.stats.norm.pdf, (WIDE, ROW)), (stats.norm.pdf, scipy.stats.norm.pdf, ([0.1, 0.2], 0, 1)),
+       (stats.norm.logpdf, scipy.stats.norm.logpdf, (0.3,)), (stats.t.logpdf, scipy.stats.t.logpdf, (X, 2.4, Y)),
+       (stats.multivariate_normal.logpdf, scipy.stats.multivariate_normal.logpdf, (WIDE @ WIDE.T, X, spd(4))),
+       (stats.multivariate_normal.pdf, scipy.stats.multivariate_normal.pdf, (X, Y, spd(4))),
+       (stats.multivariate_normal.pdf, scipy.stats.multivariate_normal.pdf, (X, 0.2, 1.3)),
+       (stats.dirichlet.rvs, scipy.stats.dirichlet.rvs, (X, 2, 0)), (linalg.expm, scipy.linalg.expm, (spd(3),)),
+       (linalg.block_diag, scipy.linalg.block_diag, (WIDE, ROW))]
+
+
+@pytest.mark.parametrize("i", range(len(RAW)))
+def test_raw_arrays_give_what_scipy_gives(i: int) -> None:
+    function, expected, args = RAW[i]
+    out, known = function(*args), expected(*args)
+    assert type(out) is type(known) and np.shape(out) == np.shape(known)
+    np.testing.assert_allclose(out, known, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(("function", "x"), [(lambda x: stats.gamma.logpdf(x, 1.5), [-1.0, 0.0]), (lambda x: stats.gamma.pdf(x, 1.5), [-1.0]),
+                                             (lambda x: stats.beta.logpdf(x, 1.5, 2.0), [-0.1, 1.1]),
+                                             (lambda x: stats.beta.cdf(x, 1.5, 2.0), [-0.1, 1.1]),
+                                             (lambda x: stats.chi2.pdf(x, 3.0), [-1.0]), (lambda x: stats.gamma.cdf(x, 2.0), [-1.0])])
+def test_outside_of_the_support_derivatives_are_zero(function: Function, x: list[float]) -> None:
+    t = mg.asarray(np.asarray(x), requires_grad=True)
+    out = function(t)
+    np.testing.assert_array_equal(out.detach().numpy(), function(np.asarray(x)))
+    (g,) = mg.autograd.grad(out, t, mg.ones_like(out))
+    np.testing.assert_array_equal(g.numpy(), 0.0)
+
+
+@pytest.mark.parametrize("function", [lambda s: stats.norm.logpdf(0.3, 0.0, s), lambda s: stats.norm.cdf(0.3, 0.0, s),
+                                      lambda s: stats.t.logpdf(0.3, s), lambda s: stats.gamma.pdf(0.3, s), lambda s: stats.beta.logpdf(0.3, 1.0, s),
+                                      lambda s: stats.chi2.logpdf(0.3, s)])
+def test_parameters_that_must_be_positive_give_nan(function: Function) -> None:
+    assert math.isnan(function(mg.asarray(np.asarray(-1.0), requires_grad=True)).item()) and math.isnan(function(-1.0))
+
+
+def test_a_logarithm_of_a_sum_of_nothing_has_no_slope() -> None:
+    x = mg.asarray(np.asarray([[-np.inf, -np.inf], [0.0, -np.inf]]), requires_grad=True)
+    (g,) = mg.autograd.grad(special.logsumexp(x, axis=1), x, mg.ones(2))
+    assert g.tolist() == [[0.0, 0.0], [1.0, 0.0]]
+
+
+def test_float32_stays() -> None:
+    x = mg.asarray(X.astype(np.float32), requires_grad=True)
+    functions: list[Function] = [special.logsumexp, special.j0, special.erfcinv, special.rgamma, stats.norm.logpdf, stats.norm.cdf]
+    functions += [lambda x: stats.t.logpdf(x, 3.0), lambda x: stats.gamma.logpdf(x, 2.0), lambda x: stats.beta.pdf(0.3 * x, 2.0, 3.0)]
+    for function in functions:
+        assert function(x).dtype == np.float32
+
+
+def test_forward_mode_and_reverse_mode_agree() -> None:
+    for name, (function, args) in CALLS.items():
+        if name.startswith("integrate"):
+            continue
+        tangents = tuple(drawn(*np.shape(a), seed=9) for a in args)
+        out, moved = func.jvp(function, args, tangents)
+        _, pullback = func.vjp(function, *args)
+        g = drawn(*np.shape(out), seed=8)
+        back = sum(np.sum(x * t) for x, t in zip(pullback(g), tangents, strict=True))
+        np.testing.assert_allclose(np.sum(moved * g), back, rtol=1e-8, err_msg=name)
+
+
+def test_complex_systems_are_differentiated() -> None:
+    a, b = spd(3) + 1j * drawn(3, 3), drawn(3, 2) + 1j * drawn(3, 2, seed=2)
+    g = drawn(3, 2, seed=3) - 1j * drawn(3, 2, seed=4)
+    calls: list[Function] = [lambda a, b, t=t: linalg.solve_triangular(a, b, trans=t, lower=True) for t in (0, 1, 2)]
+    calls += [lambda a, b: linalg.solve_sylvester(a, spd(2) + 0j, b), lambda a, b: signal.convolve(a, b, mode="same"),
+              lambda a, b: signal.convolve(b, a[:2, :2], mode="valid"),
+              lambda a, b: linalg.solve_banded((1, 1), a + 4 * (np.arange(3) == 1)[:, None], b)]
+    for function in calls:
+        out, pullback = func.vjp(function, a, b)
+        cotangent = g[:out.shape[0], :out.shape[1]] if out.shape[1] <= 2 else np.ones(out.shape) * (1 - 2j)
+        for i, (x, found) in enumerate(zip((a, b), pullback(cotangent), strict=True)):
+            for direction in (drawn(*x.shape, seed=5), 1j * drawn(*x.shape, seed=6)):
+                moved = [(function(*[y + h * direction if j == i else y for j, y in enumerate((a, b))])) for h in (1e-6, -1e-6)]
+                exact = np.sum(np.conj(cotangent) * (moved[0] - moved[1]) / 2e-6).real
+                np.testing.assert_allclose(np.sum(np.conj(found) * direction).real, exact, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("function", "error", "text"), [
+    (lambda t: stats.t.cdf(0.3, t[0]), MissingRuleError, "special.stdtr' has no derivative rule for its argument 'df'"),
+    (lambda t: special.jn(t, 0.3), MissingRuleError, "hips.jv' has no derivative rule for its argument 'v'"),
+    (lambda t: special.polygamma(t[0], t), NotImplementedError, "polygamma of a box takes one order, an int, not View"),
+    (lambda t: special.logsumexp(t, return_sign=True), NotImplementedError, "logsumexp of a box takes no return_sign=True"),
+    (lambda t: linalg.expm(t), NotImplementedError, "scipy.linalg.expm has no derivative here. For its values alone"),
+    (lambda t: linalg.inv(t), NotImplementedError, "scipy.linalg.inv has no derivative here; multigrad_autograd.numpy.linalg.inv has one"),
+    (lambda t: linalg.block_diag(t), NotImplementedError, "scipy.linalg.block_diag has no derivative here"),
+    (lambda t: linalg.sqrtm(t, disp=False), NotImplementedError, "sqrtm of a box takes no disp=False"),
+    (lambda t: linalg.solve_triangular(t, t, trans="X"), ValueError, "trans must be one of 0, 1, 2, 'N', 'T', 'C', not 'X'"),
+    (lambda t: signal.convolve(t, t, mode="most"), ValueError, "mode must be 'full', 'valid' or 'same', not 'most'"),
+    (lambda t: signal.convolve(WIDE, drawn(5, 2) * t[0], mode="valid"), ValueError, "one array must be as long as the other"),
+    (lambda t: signal.convolve(t, t, axes=([0], [])), ValueError, "axes and dot_axes must name as many axes of A as of B"),
+    (lambda t: signal.convolve(WIDE, t, axes=([], []), dot_axes=([1], [0])), ValueError, "differ in length"),
+    (lambda t: integrate.odeint(lambda y, t: -y, t, [0, 1], full_output=True), NotImplementedError, "odeint of boxes takes no full_output"),
+    (lambda t: stats.multivariate_normal.logpdf(X, Y, spd(4) * t[0], True).backward(), NotImplementedError, "covariance that may be singular"),
+    (lambda t: stats.dirichlet.rvs(t), NotImplementedError, "scipy.stats.dirichlet.rvs has no derivative here"),
+    (lambda t: stats.norm.cdf(t, shape=1.0), TypeError, "expected the arguments x, loc, scale"),
+    (lambda t: linalg.nothing, AttributeError, "module 'multigrad_autograd.scipy.linalg' has no attribute 'nothing'"),
+])
+def test_what_raises_says_why(function: Function, error: type[Exception], text: str) -> None:
+    t = mg.asarray(X, requires_grad=True)
+    with pytest.raises(error, match=re.escape(text)):
+        out = function(t)
+        mg.sum(out).backward()
+
+
+def test_constant_boxes_go_through_functions_without_a_rule() -> None:
+    np.testing.assert_array_equal(linalg.expm(mg.asarray(spd(3))), scipy.linalg.expm(spd(3)))
+
+
+# ----- solutions of equations -----
+
+
+def test_an_ode_is_differentiable_by_its_times_to_second_order() -> None:
+    def loss(t: Any, rate: Any) -> Any:
+        y = integrate.odeint(lambda y, t, r: -r * y * t, np.asarray([1.0, 2.0]), t, (rate,), rtol=1e-11, atol=1e-11)
+        return (y * np.asarray([1.0, -0.5])).sum() + (y[-1, :] ** 2).sum()
+
+    def exact(t: Any, rate: Any) -> Any:
+        decay = mg.exp(-0.5 * rate * (t**2 - t[0] ** 2))
+        y = decay[:, None] * np.asarray([1.0, 2.0])
+        return mg.sum(y * np.asarray([1.0, -0.5])) + mg.sum(y[-1, :] ** 2)
+
+    t, rate = np.asarray([0.1, 0.4, 1.1]), np.asarray(0.7)
+    for ours, known in zip(func.grad(loss, (0, 1))(t, rate), func.grad(exact, (0, 1))(t, rate), strict=True):
+        np.testing.assert_allclose(ours, known, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(func.grad(func.grad(loss, 1), 1)(t, rate), func.grad(func.grad(exact, 1), 1)(t, rate), rtol=1e-5)
+
+
+def test_options_of_an_ode_are_scipys() -> None:
+    y0 = mg.asarray(np.asarray([1.0]), requires_grad=True)
+    times = np.linspace(0, 1, 3)
+    out = integrate.odeint(lambda t, y, k: -k * y, y0, times, (2,), tfirst=True, Dfun=lambda t, y, k: np.asarray([[-2.0]]))
+    known = scipy.integrate.odeint(lambda t, y, k: -k * y, [1.0], times, (2,), tfirst=True, Dfun=lambda t, y, k: np.asarray([[-2.0]]))
+    np.testing.assert_array_equal(out.detach().numpy(), known)
+    (g,) = mg.autograd.grad(out[-1, 0], y0)
+    np.testing.assert_allclose(g.numpy(), np.exp(-2.0), rtol=1e-6)
+
+
+def test_a_fixed_point_is_differentiable_to_second_order() -> None:
+    def root(a: Any) -> Any:
+        return fixed_points.fixed_point(lambda a: lambda x: 0.5 * (x + a["of"] / x), {"of": a}, 1.0, lambda x, y: abs(float(x) - float(y)), 1e-13)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert math.isclose(root(2.0), math.sqrt(2))
+        assert math.isclose(autograd.grad(root)(2.0), 0.5 / math.sqrt(2), rel_tol=1e-9)
+        assert math.isclose(autograd.grad(autograd.grad(root))(2.0), -0.25 * 2**-1.5, rel_tol=1e-8)
+
+
+# ----- optimizers -----
+
+
+def quadratic(x: Any, i: int) -> Any:
+    return {"a": 2 * (x["a"] - 1.0), "b": [0.2 * x["b"][0]]}
+
+
+@pytest.mark.parametrize("name", ["sgd", "rmsprop", "adam"])
+def test_optimizers_step_as_their_papers_say(name: str) -> None:
+    told: list[Any] = []
+    start = {"a": np.asarray([3.0, -1.0]), "b": [np.asarray(2.0)]}
+    out = getattr(optimizers, name)(quadratic, start, lambda x, i, g: told.append((i, x["a"].copy(), g["b"][0])), num_iters=3, step_size=0.1)
+    assert [i for i, _, _ in told] == [0, 1, 2] and start["a"].tolist() == [3.0, -1.0]
+    x, memory, square = np.asarray([3.0, -1.0, 2.0]), np.zeros(3), np.ones(3) if name == "rmsprop" else np.zeros(3)
+    for i in range(3):
+        np.testing.assert_allclose(told[i][1], x[:2], rtol=1e-14)
+        g = np.asarray([2.0, 2.0, 0.2]) * (x - np.asarray([1.0, 1.0, 0.0]))
+        if name == "sgd":
+            memory = 0.9 * memory - 0.1 * g
+            x = x + 0.1 * memory
+        elif name == "rmsprop":
+            square = 0.9 * square + 0.1 * g**2
+            x = x - 0.1 * g / (np.sqrt(square) + 1e-8)
+        else:
+            memory, square = 0.9 * memory + 0.1 * g, 0.999 * square + 0.001 * g**2
+            x = x - 0.1 * (memory / (1 - 0.9 ** (i + 1))) / (np.sqrt(square / (1 - 0.999 ** (i + 1))) + 1e-8)
+    np.testing.assert_allclose([*out["a"], out["b"][0]], x, rtol=1e-14)
+
+
+def test_an_optimization_can_be_differentiated() -> None:
+    def reached(rate: Any) -> Any:
+        return np.sum(optimizers.sgd(lambda x, i: 2 * x, np.asarray([1.0]), num_iters=2, step_size=rate, mass=0.0))
+
+    assert math.isclose(autograd.grad(reached)(0.1), -4 * (1 - 0.2), rel_tol=1e-12)
+
+
+# ----- HIPS autograd, where it is installed -----
+
+PEERS = """
+import sys
+import numpy
+if {ours}:
+    import multigrad_autograd
+    multigrad_autograd.install()
+import autograd.numpy as np
+from autograd import grad
+from autograd.scipy import special, stats, signal, integrate
+import autograd.scipy.linalg as linalg
+from autograd.builtins import tuple
+rng = numpy.random.RandomState(0)
+x, y, p = rng.randn(4), rng.randn(4), rng.rand(4) + 0.5
+a = rng.randn(4, 4)
+s = a @ a.T + numpy.eye(4)
+calls = [
+    lambda v: np.sum(stats.norm.logpdf(v, y, p)), lambda v: np.sum(stats.t.logpdf(x, 2.4, v, p)), lambda v: np.sum(stats.t.logcdf(v, 2.4)),
+    lambda v: stats.multivariate_normal.logpdf(v, y, s), lambda v: np.sum(stats.multivariate_normal.pdf(np.stack([v, v]), y, s)),
+    lambda v: np.sum(special.logsumexp(np.outer(v, v), axis=1)), lambda v: np.sum(special.iv(2.5, v**2)), lambda v: np.sum(special.jn(2, v)),
+    lambda v: np.sum(special.rgamma(v)), lambda v: np.sum(stats.gamma.logpdf(v**2, 2.0)), lambda v: np.sum(stats.poisson.cdf([1, 2, 3, 4], v**2)),
+    lambda v: np.sum(signal.convolve(v, y, mode="same") ** 2), lambda v: np.sum(linalg.solve_triangular(s, v, lower=True)),
+    lambda v: np.sum(linalg.sqrtm(s + np.outer(v, v))), lambda v: np.sum(integrate.odeint(lambda u, t, w: -u * w, x, [0.0, 0.5, 1.0], tuple((v,)))),
+]
+print(repr([numpy.asarray(grad(f)(p)).tolist() for f in calls]))
+"""
+
+
+def test_gradients_are_those_of_hips_autograd() -> None:
+    if importlib.util.find_spec("autograd") is None:
+        pytest.skip("HIPS autograd is not installed")
+    outs = [subprocess.run([sys.executable, "-c", PEERS.format(ours=ours)], capture_output=True, text=True, timeout=120, check=True).stdout
+            for ours in (True, False)]
+    ours, theirs = (ast.literal_eval(out) for out in outs)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)

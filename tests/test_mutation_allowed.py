@@ -450,7 +450,27 @@ def test_beside_observers(xp: Any) -> None:
     close(x.grad, np.exp(np.sum(X**3 + X)) * (3 * X**2 + 1))
 
 
-def test_a_checkpoint_keeps_no_arrays_that_could_be_copied() -> None:
+def test_arguments_of_a_checkpoint(xp: Any) -> None:
+    x = leaf(xp)
+    with allowed():
+        a = x * 1.0
+        y = func.checkpoint(lambda t: xp.sum(xp.sin(t) * t))(a)
+        a *= 2.0
+        y.backward()
+    close(x.grad, np.sin(X) + X * np.cos(X))
+
+    def inner(t: Any) -> Any:
+        b = t * 1.0
+        z = func.checkpoint(lambda s: xp.sum(xp.sin(s) * s))(b)
+        b *= 2.0
+        return z
+
+    with allowed():
+        close(func.grad(inner)(xp.asarray(X).array), np.sin(X) + X * np.cos(X))
+        close(func.grad(lambda s: xp.sum(func.grad(inner)(s)))(xp.asarray(X).array), 2 * np.cos(X) - X * np.sin(X))
+
+
+def test_a_checkpoint_keeps_no_arrays_of_its_own_that_could_be_copied() -> None:
     x = leaf(mg)
     with allowed():
         y = func.checkpoint(lambda t: written(mg, t))(x)

@@ -170,6 +170,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rot90": (lambda x: (np.rot90(x), np.rot90(x, 2), np.rot90(x, 3)), X),
     "squeeze": (lambda x: np.squeeze(np.expand_dims(x, 0)), X),
     "swapaxes": (lambda x: np.swapaxes(x, 0, 1), X),
+    "lib.stride_tricks.sliding_window_view": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), X),
     "tile": (lambda x: np.tile(x, 2), X),
     "transpose": (np.transpose, X),
     "tril": (np.tril, SQUARE),

@@ -127,9 +127,8 @@ class TestMissing:
             mg.func.jvp(lambda x: x.unsqueeze(0), (X,), (X,))
 
     def test_the_table_names_what_there_is(self) -> None:
-        xp, t = mg.namespace("numpy"), mg.asarray(X)
-        for name, there in FUNCTIONS.items():
-            assert name not in OPS and not hasattr(xp, name), name
+        t = mg.asarray(X)
+        for there in FUNCTIONS.values():
             word = there.split("(")[0].split(",")[0]
             assert not word.replace(".", "").isidentifier() or word.startswith("x.") or word in OPS, there
         for name, there in ATTRIBUTES.items():

@@ -4,7 +4,7 @@
     python tools/consumers.py --check            say whether the page is the one that they make
     python tools/consumers.py --update [STEM...] first try the calls of these tables, or of all, and record what they do
 
-What the tables do not say stands in tools/consumers/page.md, where a line `<!-- totals -->`, `<!-- reasons -->` or `<!-- calls: LIBRARY -->`
+What the tables do not say stands in tools/consumers/page.template, where a line `<!-- totals -->`, `<!-- reasons -->` or `<!-- calls: LIBRARY -->`
 is the place of a table. A call whose value or gradient is wrong, or whose error has words that no reason has, is never recorded.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "consumers.md"
-TEMPLATE = Path(__file__).parent / "consumers" / "page.md"
+TEMPLATE = Path(__file__).parent / "consumers" / "page.template"
 CALLS = ROOT / "tests" / "consumers"
 WIDTH = 160
 

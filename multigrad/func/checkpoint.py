@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from .. import observe, tree
-from ..engine import backward, grad_mode, level, saved
+from ..engine import backward, grad_mode, level, old_values, saved
 from ..engine.element import is_array
 from ..engine.graph import QUIET, Node, modified, tick
 from ..engine.level import Layer, Run
@@ -120,7 +120,7 @@ class _Taken(saved.Packed):
 class _Argument:
     """An argument as it was, without its history; or what is no array, as it is."""
 
-    __slots__ = ("arrays", "cells", "form", "host", "shell", "value")
+    __slots__ = ("__weakref__", "arrays", "cells", "form", "host", "shell", "value")
 
     def __init__(self, x: Any) -> None:
         self.value = None
@@ -131,15 +131,24 @@ class _Argument:
         if isinstance(x, Layer):
             x._check()
         arrays: list[Any] = []
-        self.cells: list[list[int]] = []
-        self.shell: Shell | None = taken_apart(x, arrays, self.cells)
+        cells: list[list[int]] = []
+        self.shell: Shell | None = taken_apart(x, arrays, cells)
         if self.shell is not None:
             self.shell.forget()
-            self.cells.append(x._cell)
+            cells.append(x._cell)
+        self.cells = tuple(cells)
         self.form = _form(x)
         self.host = element_of(x).host
         take = saved.in_force(_ARGUMENT, 0)
         self.arrays = arrays if take is None else [take(wrap(a)) for a in arrays]
+        if take is None:
+            old_values.noted(self)
+
+    def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
+        """Keep copies of the arrays, whose memory is about to be written."""
+        if self.arrays is not None and any(c is cell for c in self.cells):
+            self.arrays = [copied(a) for a in self.arrays]
+            self.cells = tuple(c for c in self.cells if c is not cell)
 
     def again(self, start: int) -> Any:
         """The argument, with leaves for the Tensors that require grad. Raises if it was modified since `start`."""

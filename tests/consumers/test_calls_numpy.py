@@ -91,6 +91,7 @@ ALGEBRA = [
     *plain("dot vdot inner outer kron", V, W),
     *calls((V, W), tensordot=lambda x, y: np.tensordot(x, y, 1), einsum=lambda x, y: np.einsum("i,i->", x, y),
            cross=lambda x, y: np.cross(x[:3], y[:3]), convolve=np.convolve, correlate=np.correlate,
+           lib__stride_tricks__sliding_window_view=lambda x, y: np.lib.stride_tricks.sliding_window_view(x * y, 3),
            interp=lambda x, y: np.interp([0.5, 1.5], np.arange(6.0), x - y),
            polyval=lambda x, y: np.polyval(x, y), vander=lambda x, y: np.vander(x - y, 3), polyfit=lambda x, y: np.polyfit(x, y, 1)),
     *plain("linalg.inv linalg.det linalg.cond linalg.norm linalg.pinv linalg.matrix_rank linalg.svdvals", SQUARE),

@@ -24,7 +24,7 @@ def _kernel(y: Any, a: Any, b: Any, /) -> Any:
     support = (y >= 0) & (y <= 1)
     inside = np.where(support, y, 0.5)
     value = scipy.special.xlogy(a - 1, inside) + scipy.special.xlog1py(b - 1, -inside)
-    return np.where(support, value, np.where(np.isnan(y), np.nan, -math.inf))
+    return np.where(support, value, np.where(np.isnan(y), y, -math.inf))
 
 
 def _inner(xp: Any, y: Any) -> tuple[Any, Any]:
@@ -53,8 +53,9 @@ mg.registry.elementwise("hips.beta_kernel(y, a, b, /)", forward={"numpy": _kerne
 
 
 def _logpdf(y: Any, a: Any, b: Any) -> Any:
-    kernel = mg.hips.beta_kernel(y, a, b) if boxed(y, a, b) else _kernel(y, a, b)
-    return kernel - (mg.special.betaln(a, b) if boxed(a, b) else scipy.special.betaln(a, b))
+    kernel = mg.hips.beta_kernel(*arrays(y, a, b)) if boxed(y, a, b) else _kernel(y, a, b)
+    constant = mg.special.betaln(a, b) if boxed(a, b) else scipy.special.betaln(a, b)
+    return kernel - (float(constant) if type(a) is type(b) is float else constant)
 
 
 def _cdf(y: Any, a: Any, b: Any) -> Any:

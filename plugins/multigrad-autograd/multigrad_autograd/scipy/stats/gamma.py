@@ -22,7 +22,7 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 def _kernel(y: Any, a: Any, /) -> Any:
     inside = np.where(y >= 0, y, 0.0)
-    return np.where(y >= 0, scipy.special.xlogy(a - 1, inside) - inside, np.where(np.isnan(y), np.nan, -math.inf))
+    return np.where(y >= 0, scipy.special.xlogy(a - 1, inside) - inside, np.where(np.isnan(y), y, -math.inf))
 
 
 mg.registry.elementwise("hips.gamma_kernel(y, a, /)", forward={"numpy": _kernel}, chapter="hips",
@@ -33,8 +33,9 @@ mg.registry.elementwise("hips.gamma_kernel(y, a, /)", forward={"numpy": _kernel}
 
 def standard_logpdf(y: Any, a: Any) -> Any:
     """The logarithm of the density at y."""
-    kernel = mg.hips.gamma_kernel(y, a) if boxed(y, a) else _kernel(y, a)
-    return kernel - (mg.special.gammaln(a) if boxed(a) else scipy.special.gammaln(a))
+    kernel = mg.hips.gamma_kernel(*arrays(y, a)) if boxed(y, a) else _kernel(y, a)
+    constant = mg.special.gammaln(a) if boxed(a) else scipy.special.gammaln(a)
+    return kernel - (float(constant) if type(a) is float else constant)
 
 
 def standard_cdf(y: Any, a: Any) -> Any:

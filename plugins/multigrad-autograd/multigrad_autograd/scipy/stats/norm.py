@@ -30,7 +30,7 @@ def _logpdf(x: Any, loc: Any, scale: Any, /) -> Any:
     if not _valid(scale):
         return scipy.stats.norm.logpdf(x, loc, scale)
     z = (x - loc) / scale
-    return -0.5 * (z * z) - (np.log(scale) + HALF_LOG)
+    return -0.5 * (z * z) - ((math.log(scale) if type(scale) is float else np.log(scale)) + HALF_LOG)
 
 
 def _pdf(x: Any, loc: Any, scale: Any, /) -> Any:

@@ -36,7 +36,8 @@ mg.registry.elementwise("hips.t_kernel(y, df, /)", forward={"numpy": _kernel}, c
 def _constant(df: Any) -> Any:
     if boxed(df):
         return 0.5 * mg.log(df) + mg.special.betaln(0.5 * df, 0.5)
-    return 0.5 * np.log(df) + scipy.special.betaln(0.5 * df, 0.5)
+    value = 0.5 * np.log(df) + scipy.special.betaln(0.5 * df, 0.5)
+    return float(value) if type(df) is float else value  # which leaves float32 what it is
 
 
 def _logpdf(y: Any, df: Any) -> Any:
