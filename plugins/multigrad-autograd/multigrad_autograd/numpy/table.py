@@ -31,7 +31,7 @@ NONDIFFERENTIABLE = frozenset({
 
 
 OF_SEQUENCES = frozenset({
-    "block", "broadcast_arrays", "choose", "column_stack", "concat", "dstack", "meshgrid", "multi_dot", "piecewise", "row_stack", "select",
+    "block", "broadcast_arrays", "choose", "column_stack", "concat", "dstack", "meshgrid", "multi_dot", "piecewise", "select",
 })  # fmt: skip
 """Functions that take lists of arrays. In an argument of others a list with boxes in it is an array."""
 
