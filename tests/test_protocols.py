@@ -548,6 +548,14 @@ def test_dtypes_of_arguments() -> None:
     assert np.can_cast(t, np.float64) and not np.can_cast(mg.asarray(X), np.float32)
 
 
+def test_the_casting_that_is_numpys_default_is_taken() -> None:
+    t = leaf(V)
+    for function in (np.hstack, np.vstack, np.concatenate, np.stack):
+        np.testing.assert_array_equal(values(function([t, t], casting="same_kind")), function([V, V]))
+        with pytest.raises(TypeError, match="casting"):
+            function([t, t], casting="no")
+
+
 def test_the_path_of_einsum_is_that_of_the_shapes() -> None:
     t = leaf(X)
     assert np.einsum_path("ij,kj,kl->il", t, Y, mg.asarray(X)) == np.einsum_path("ij,kj,kl->il", X, Y, X)
