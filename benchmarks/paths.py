@@ -304,7 +304,13 @@ def products(peers: Peers) -> Iterator[Case]:
         runs[TORCH] = repeated("x * y", x=tx, y=ty)
     yield _single(TENSORS, runs, [])
     yield _single("Tensor * raw array", {OURS: repeated("x * y", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.25)])
-    yield _single("raw array * Tensor", {OURS: repeated("y * x", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.25)])
+    # NumPy's own multiplication begins, and asks the Tensor by NumPy's protocol
+    yield _single("raw array * Tensor", {OURS: repeated("y * x", x=x, y=raw), TENSORS: repeated("x * y", x=x, y=y)}, [Aim(TENSORS, 1.7)])
+    for label, ours in (("np.multiply(Tensor, Tensor)", "np.multiply(x, y)"), ("np.sin(Tensor)", "np.sin(x)"), ("np.sum(Tensor)", "np.sum(x)"),
+                        ("np.concatenate of 2 Tensors", "np.concatenate([x, y])")):
+        named = {"x": x, "y": y, "np": np, "xp": namespace()}
+        theirs = ours.replace("np.concatenate", "xp.concat").replace("np.", "xp.")
+        yield _single(label, {OURS: repeated(ours, **named), TENSORS: repeated(theirs, **named)}, [Aim(TENSORS, 2.0)])
     yield _single("Tensor * np.float64", {OURS: repeated("x * y", x=x, y=number), TENSORS: repeated("x * y", x=x, y=numbers)}, [Aim(TENSORS, 1.4)])
 
 

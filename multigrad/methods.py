@@ -271,6 +271,28 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     return found
 
 
+def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
+    """Without the axes of length 1, or those of them that are given. As numpy.ndarray.squeeze."""
+    axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
+    found: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
+    return found
+
+
+def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The sums of the elements up to each, along an axis, or along one of all elements. As numpy.ndarray.cumsum."""
+    return _cumulated("cumulative_sum", self, axis, dtype)
+
+
+def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The products of the elements up to each, along an axis, or along one of all elements. As numpy.ndarray.cumprod."""
+    return _cumulated("cumulative_prod", self, axis, dtype)
+
+
+def _cumulated(name: str, x: Tensor, axis: Any, dtype: Any) -> Tensor:
+    found: Tensor = function_of(OPS[name])(_reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype)
+    return found
+
+
 def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """One tuple or list, or the integers themselves."""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
@@ -280,6 +302,7 @@ _METHODS = {
     "__getitem__": _getitem, "__setitem__": _setitem_replacing, "T": property(_transposed), "mT": property(_matrix_transposed),
     "real": property(_real, _set_real), "imag": property(_imag, _set_imag),
     "reshape": _reshape, "permute_dims": _permute_dims, "transpose": _transpose,
+    "squeeze": _squeeze, "cumsum": _cumsum, "cumprod": _cumprod,
     "zero_": _zero, "copy_": _copy, "to_device": _to_device, "to_backend": convert.to_backend,
     "__deepcopy__": copying.deepcopy,
 }

@@ -42,7 +42,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
-from operator import index, methodcaller
+from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .errors import RegistrationError
@@ -145,7 +145,6 @@ OPS: dict[str, Op] = {}
 """Every known operation by name; names of extensions have a prefix: `linalg.solve`."""
 
 
-
 @wanted
 def fill() -> None:
     """Fill the table, once: the operations of the standard, then those of plugins. (namespace.py)"""
@@ -168,7 +167,12 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 def is_prefix(name: str) -> bool:
     """Whether names of operations have that prefix."""
-    return any(map(methodcaller("startswith", f"{name}."), list(OPS)))  # a list: other threads may declare some meanwhile
+    return name in _prefixes(len(OPS))
+
+
+@per_operation
+def _prefixes(known: int) -> frozenset[str]:
+    return frozenset(full[:i] for full in list(OPS) for i, c in enumerate(full) if c == ".")  # a list: other threads may declare some meanwhile
 
 
 def is_declared(name: str) -> bool:
@@ -313,7 +317,8 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
         rules = replace(rule("vjp", vjp, joint=True), keep={a: tuple(n) for a, n in (keep or {}).items()})
     else:
         rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
-    op = Op(name=name, chapter=chapter or _chapter(module), kind=kind, signature=signature, roles=roles, outputs=outs,
+    own = "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
+    op = Op(name=name, chapter=chapter or own, kind=kind, signature=signature, roles=roles, outputs=outs,
             vjp=rules, jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
             batching=_batching(name, batching, roles), view=view, operator=operator,
             forward=forward, doc=doc, module=module)
@@ -325,11 +330,6 @@ def _declare(kind: str, text: str, *, doc: str, operator: str, forward: Any, ove
     for listener in _listeners:
         listener(op)
     return op
-
-
-def _chapter(module: str) -> str:
-    """The chapter that the operations of a module belong to: its own name, or "beyond" (the standard)."""
-    return "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
 
 
 def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:

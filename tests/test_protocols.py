@@ -319,7 +319,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{f"fft.{name}": (getattr(np.fft, name), X + 1j * Y) for name in ("irfft2", "irfftn")},
 }
 ALIASES = {"concat": "concatenate", "permute_dims": "transpose", "trapz": "trapezoid"}
-NOT_NUMBERS = {"common_type", "min_scalar_type", "result_type"}
+NOT_NUMBERS = {"common_type", "einsum_path", "min_scalar_type", "result_type"}
 """Counterparts that return dtypes, which have a test of their own."""
 ELSEWHERE = {"i0"}
 """Those that need a plugin."""
@@ -546,6 +546,19 @@ def test_dtypes_of_arguments() -> None:
     assert np.result_type(t, np.float64) == np.float64 and np.result_type(t, 1.0) == np.float32
     assert np.common_type(t) == np.float32 and np.min_scalar_type(t) == np.float32
     assert np.can_cast(t, np.float64) and not np.can_cast(mg.asarray(X), np.float32)
+
+
+def test_the_casting_that_is_numpys_default_is_taken() -> None:
+    t = leaf(V)
+    for function in (np.hstack, np.vstack, np.concatenate, np.stack):
+        np.testing.assert_array_equal(values(function([t, t], casting="same_kind")), function([V, V]))
+        with pytest.raises(TypeError, match="casting"):
+            function([t, t], casting="no")
+
+
+def test_the_path_of_einsum_is_that_of_the_shapes() -> None:
+    t = leaf(X)
+    assert np.einsum_path("ij,kj,kl->il", t, Y, mg.asarray(X)) == np.einsum_path("ij,kj,kl->il", X, Y, X)
 
 
 def test_like_makes_an_array_of_the_library() -> None:

@@ -54,6 +54,17 @@ class TestPositions:
 
 
 class TestMethods:
+    def test_squeeze_and_cumulative_functions(self, xp: Any) -> None:
+        x = xp.zeros((1, 2, 1))
+        assert (x.squeeze().shape, x.squeeze(0).shape, x.squeeze(axis=(0, 2)).shape) == ((2,), (2, 1), (2,))
+        for name, function in (("cumsum", np.cumsum), ("cumprod", np.cumprod)):
+            method = getattr(xp.asarray(X), name)
+            np.testing.assert_allclose(values(method()), function(X))
+            np.testing.assert_allclose(values(method(1)), function(X, 1))
+        x = xp.asarray(X, requires_grad=True)
+        x.cumsum().sum().backward()
+        np.testing.assert_allclose(values(x.grad), np.arange(12.0, 0.0, -1.0).reshape(3, 4))
+
     def test_transpose(self, xp: Any) -> None:
         t = xp.asarray(np.zeros((2, 3, 4)), requires_grad=True)
         assert t.transpose().shape == t.transpose(None).shape == (4, 3, 2)

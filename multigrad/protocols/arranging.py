@@ -75,6 +75,14 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return bool(np.shares_memory(a, b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b
 
 
+@counterpart("einsum_path")
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """The order of a contraction, which the shapes decide."""
+    path: Any = np.einsum_path
+    given = [np.broadcast_to(np.float64(0), shape(x)) if isinstance(x, Layer) else x for x in operands]
+    return path(*given, optimize=optimize, einsum_call=einsum_call)
+
+
 @counterpart("isreal")
 def isreal(x: Any) -> Any:
     return of.imag(x) == 0 if x._elem.complex else x._elem.host.bound.ones_like(x.detach(), dtype=_bool(x))
@@ -251,12 +259,6 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 @counterpart("tile")
 def tile(A: Any, reps: Any) -> Any:
     return of.tile(A, (reps,) if np.ndim(reps) == 0 else tuple(reps))
-
-
-@counterpart("lib.stride_tricks.sliding_window_view")
-def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
-    refuse("numpy.lib.stride_tricks.sliding_window_view", writeable=True if writeable else None)
-    return of.sliding_window_view(x, window_shape, axis)
 
 
 @counterpart("repeat")

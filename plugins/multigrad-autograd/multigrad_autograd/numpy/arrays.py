@@ -178,3 +178,4 @@ ARRAYS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (
 )}  # fmt: skip
 ARRAYS |= {name: _reduction(name, getattr(np, name)) for name in ("sum", "mean", "prod", "max", "min")}
 SEQUENCES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (concatenate, stack, vstack, hstack)}
+SEQUENCES["row_stack"] = vstack

@@ -16,6 +16,7 @@ from .elementwise import BINARY, UNARY
 from .wrapping import array, binary, constant, general, unary
 
 Function = Callable[..., Any]
+LARGE = 4096  # elements, from which on a plan of products is worth its time
 
 NONDIFFERENTIABLE = frozenset({
     "floor", "ceil", "round", "rint", "around", "fix", "trunc", "all", "any", "argmax", "argmin", "argpartition", "argsort", "argwhere", "nonzero",
@@ -30,7 +31,7 @@ NONDIFFERENTIABLE = frozenset({
 
 
 OF_SEQUENCES = frozenset({
-    "block", "broadcast_arrays", "choose", "column_stack", "concat", "dstack", "meshgrid", "multi_dot", "piecewise", "row_stack", "select",
+    "block", "broadcast_arrays", "choose", "column_stack", "concat", "dstack", "meshgrid", "multi_dot", "piecewise", "select",
 })  # fmt: skip
 """Functions that take lists of arrays. In an argument of others a list with boxes in it is an array."""
 
@@ -106,6 +107,18 @@ def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
     return np.full_like(value(a), fill_value, *args, **kwargs)
 
 
+def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    """As numpy.full; the gradient of a box that fills the array is carried."""
+    return np.broadcast_to(fill_value, shape) if is_box(fill_value) else np.full(shape, fill_value, *args, **kwargs)
+
+
+def einsum(*operands: Any, **kwargs: Any) -> Any:
+    """As numpy.einsum of raw arrays, by products of matrices where these are large."""
+    if "optimize" not in kwargs and sum(x.size for x in operands if type(x) is np.ndarray) > LARGE:
+        kwargs["optimize"] = True
+    return np.einsum(*operands, **kwargs)
+
+
 class _Joined:
     """`r_` and `c_`: numpy's of raw arrays; of boxes, arrays, numbers and slices as well."""
 
@@ -158,8 +171,9 @@ def metadata(a: Any) -> tuple[Any, ...]:
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _OWN: dict[str, Any] = {
-    "array": array, "where": where, "full_like": full_like, "r_": _Joined(np.r_, _in_rows), "c_": _Joined(np.c_, _in_columns), "newaxis": None,
+    "array": array, "where": where, "full": full, "full_like": full_like,
+    "r_": _Joined(np.r_, _in_rows), "c_": _Joined(np.c_, _in_columns), "newaxis": None,
     "metadata": metadata, "make_diagonal": general(make_diagonal, make_diagonal), "__version__": np.__version__,
     **{name: _of_values(getattr(np, name)) for name in _INTEGERS},
 }  # fmt: skip
-NUMPY: dict[str, Any] = wrap_namespace(np.__dict__, ARRAYS) | _OWN
+NUMPY: dict[str, Any] = wrap_namespace({**np.__dict__, "einsum": einsum}, ARRAYS) | _OWN

@@ -74,7 +74,10 @@ def _augmented(func: Function, n: int) -> Function:
 
     def dynamics(state: Any, t: Any, *args: Any) -> Any:
         slope, pullback = transformations.vjp(lambda y, t, args: _vector(func(y, t, *args)), state[:n], _array(t), args)
-        return _joined([slope, *leaves(pullback(-state[n:2 * n]))])
+        by_y, by_t, by_args = pullback(-state[n:2 * n])
+        parts = [slope, by_y, by_t]
+        mapped(lambda _, x: parts.append(x), args, by_args)  # in the order of args, which that of dictionaries may not be
+        return _joined(parts)
 
     return dynamics
 
@@ -101,18 +104,18 @@ def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tu
     y, t, args = kept
     n = y.shape[1]
     options = {name: value for name, value in options.items() if name not in DERIVATIVES}
-    parts = list(leaves(args))
+    flat = list(leaves(args))
     dynamics = _augmented(func, n)
-    by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in parts]
+    by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in flat]
     times = []
     for i in range(y.shape[0] - 1, 0, -1):
         moved = mg.sum(_vector(func(y[i, :], t[i], *args)) * g[i, :])  # of a later time: the solution there moves along its slope
         times.append(moved)
         state = odeint(dynamics, _joined([y[i, :], by_y, by_t - moved, *by_args]), mg.stack([t[i], t[i - 1]]), args, **options)[1, :]
         by_y, by_t = state[n:2 * n] + g[i - 1, :], state[2 * n]
-        by_args = _parts(state[2 * n + 1:], parts)
-    following = iter(by_args)
-    return by_y, mg.stack([by_t, *times[::-1]]), mapped(lambda _: next(following), args)
+        by_args = _parts(state[2 * n + 1:], flat)
+    rest = list(by_args)
+    return by_y, mg.stack([by_t, *times[::-1]]), mapped(lambda _: rest.pop(0), args)
 
 
 def _parts(vector: Any, like: list[Any]) -> list[Any]:

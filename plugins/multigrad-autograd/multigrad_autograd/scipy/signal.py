@@ -48,8 +48,8 @@ def _spread(a: Any, b: Any, /) -> Any:
     parts = (b.reshape(d, -1).T @ a.swapaxes(0, 1).reshape(d, -1)).reshape(n, *kernel, m, *size)
     out = np.zeros((n, m, *[s + k - 1 for s, k in zip(size, kernel, strict=True)]), dtype=parts.dtype)
     for place in product(*map(range, kernel)):
-        window: tuple[Any, ...] = (..., *[slice(u, u + s) for u, s in zip(place, size, strict=True)])
-        out[window] += parts[(slice(None), *place)]
+        seen: Any = (..., *[slice(u, u + s) for u, s in zip(place, size, strict=True)])
+        out[seen] += parts[(slice(None), *place)]
     return out.swapaxes(0, 1)
 
 
