@@ -736,6 +736,9 @@ SAME_AS_NUMPY: dict[str, tuple[Callable[..., Any], Any]] = {
     "vander without columns": (lambda a: np.vander(a, 0), V),
     "comparison with dtype=bool": (lambda a: np.equal(a, a[0], dtype=bool), np.asarray([2.0, 3.0])),
     "real_if_close of integers": (np.real_if_close, np.asarray([1, 2])),
+    "unwrap": (lambda a: np.unwrap(9 * a, axis=0), TALL),
+    "unwrap with a period and a discontinuity": (lambda a: np.unwrap(9 * a, 5.0, period=2.5), X.astype("float32")),
+    "unwrap of integers": (lambda a: (np.unwrap(a, period=4), np.unwrap(a, period=3), np.unwrap(a)), np.asarray([0, 1, 2, -1, 0, 7])),
     "take along a negative axis": (lambda a: np.take(a, [[0, 1]], axis=-2), TALL),
 }
 
@@ -812,3 +815,22 @@ def test_ufunc_at_takes_lists() -> None:
 def test_extract_and_compress_of_a_raw_array() -> None:
     assert values(np.extract(mg.asarray(X) > np.median(X), X)).tolist() == np.extract(X > np.median(X), X).tolist()
     assert values(np.compress(mg.asarray([True, False]), X, axis=0)).tolist() == X[:1].tolist()
+
+
+def test_unwrap_is_differentiable_at_every_level() -> None:
+    line = 9 * V
+
+    def loss(a: Any) -> Any:
+        return np.sum(np.unwrap(a) ** 2)
+
+    slope = 2 * np.unwrap(line)
+    np.testing.assert_allclose(mg.func.vmap(mg.func.grad(loss))(np.stack([line, line]))[1], slope)
+    np.testing.assert_allclose(mg.func.jacfwd(loss)(line), slope)
+    np.testing.assert_allclose(mg.func.hessian(loss)(line), 2 * np.eye(len(line)), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mean", "std", "var", "sum"])
+def test_where_of_another_library_is_named(name: str) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    with pytest.raises(MixedBackendsError, match="where: got arrays of two backends, 'numpy' and 'strict'"):
+        getattr(np, name)(mg.asarray(strict.asarray(V)), where=V > 0)

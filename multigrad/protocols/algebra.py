@@ -326,9 +326,18 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 @counterpart("unwrap")
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     """The correction is of whole periods, a constant almost everywhere."""
-    values = np.asarray(p.detach())
-    correction: Any = np.unwrap(values, discont, axis, period=period) - values
-    return p + p._elem.host.bound.asarray(correction)
+    whole = isinstance(period, int) and not p._elem.floating
+    p = p if whole else floats(p)
+    axis = placed("numpy.unwrap", axis, len(p.shape))
+    step = of.diff(p.detach(), axis=axis)
+    half = period // 2 if whole else period / 2
+    low = -half
+    near = (step - low) % period + low
+    if not whole or period % 2 == 0:  # a step of half a period keeps its sign
+        near = of.where((near == low) & (step > 0), half, near)
+    jumps = of.where(of.abs(step) < (half if discont is None else max(discont, half)), 0, near - step)
+    first = (*(slice(None),) * axis, slice(0, 1), ...)
+    return of.concat([p[first], p[(*first[:-2], slice(1, None), ...)] + of.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 
 @counterpart("i0")

@@ -158,9 +158,10 @@ def _spread(name: str) -> Callable[..., Any]:
         if (where is True or where is NOTHING) and mean is NOTHING:
             return finish(name, getattr(of, name)(a, axis=axis, correction=ddof, **options), out)
         whole = where is True or where is NOTHING
+        filled = _masked(a, where, 0)
         mask = True if whole else arrayed(where, a._elem.host)
         count = of.sum(of.ones_like(of.abs(a.detach())), axis=axis, keepdims=True) if whole else _counted(a, axis, where, True)
-        middle = of.sum(_masked(a, mask, 0), axis=axis, keepdims=True) / count if mean is NOTHING else arrayed(mean, a._elem.host)
+        middle = of.sum(filled, axis=axis, keepdims=True) / count if mean is NOTHING else arrayed(mean, a._elem.host)
         off = _masked(a - middle, mask, 0)
         square = of.square(of.abs(off)) if a._elem.complex else off * off
         total = of.sum(square, axis=axis, **options)
