@@ -151,7 +151,45 @@ def _copy_slices(x: Any, value: Any, part: Any, _: Any) -> Any:
     return found.reshape(x.shape)
 
 
+_exp: Any = np.frompyfunc(mp.exp, 1, 1)
+_log: Any = np.frompyfunc(mp.log, 1, 1)
+
+
+def _log_sum_exp(x: Any, axis: Any, keepdims: bool, _: Any) -> Any:
+    total = np.sum(_exp(x), axis=axis, keepdims=True)
+    return np.asarray(_log(total if keepdims else np.sum(_exp(x), axis=axis)), dtype=object), _exp(x) / total
+
+
+def _softmax(x: Any, axis: Any, _: Any) -> Any:
+    return _log_sum_exp(x, axis, True, _)[1]
+
+
+def _log_softmax(x: Any, axis: Any, _: Any) -> Any:
+    return x - _log_sum_exp(x, axis, True, _)[0]
+
+
+def _softplus(x: Any, beta: Any, threshold: Any, _: Any) -> Any:
+    def of_one(v: Any) -> Any:
+        return v if v * beta > threshold else mp.log1p(mp.exp(v * beta)) / beta
+
+    return np.asarray(np.frompyfunc(of_one, 1, 1)(x), dtype=object)
+
+
+def _convolution(x1: Any, x2: Any, mode: str, _: Any) -> Any:
+    return np.convolve(x1, x2, mode)
+
+
+def _order_statistics(x: Any, places: Any, _: Any) -> Any:
+    return np.sort(x, axis=-1)[..., np.asarray(places)]
+
+
+def _extremum(choose: Any) -> Callable[..., Any]:
+    return lambda a, axis, keepdims, _: np.asarray(choose(a, axis=axis, keepdims=keepdims), dtype=object)
+
+
 OWN: dict[str, Callable[..., Any]] = {
+    "convolution": _convolution, "log_softmax": _log_softmax, "log_sum_exp": _log_sum_exp, "nanmax": _extremum(np.max), "nanmin": _extremum(np.min),
+    "order_statistics": _order_statistics, "softmax": _softmax, "softplus": _softplus,
     **dict.fromkeys(("asarray", "astype", "refuse", "to_device"), _same),
     "clip": _clip, "var": _var, "std": _std, "linspace": _linspace, "full": _full,
     "full_like": lambda x, value, dtype, device, _: _full(x.shape, value, dtype, device, _),

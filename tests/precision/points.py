@@ -36,7 +36,7 @@ MORE: dict[str, list[float]] = {
 DOMAIN: dict[str, Any] = {
     "acos": lambda x: abs(x) < 1, "acosh": lambda x: x > 1, "asin": lambda x: abs(x) < 1, "atanh": lambda x: abs(x) < 1,
     "log": lambda x: x > 0, "log10": lambda x: x > 0, "log1p": lambda x: x > -1, "log2": lambda x: x > 0, "sqrt": lambda x: x > 0,
-    "abs": lambda x: x != 0, "sign": lambda x: x != 0,
+    "abs": lambda x: x != 0, "cbrt": lambda x: x != 0, "relu": lambda x: x != 0, "sign": lambda x: x != 0,
     **dict.fromkeys(("ceil", "floor", "trunc"), lambda x: 0.01 < abs(x) % 1 < 0.99),
     "round": lambda x: 0.01 < abs(x) % 1 < 0.49 or 0.51 < abs(x) % 1 < 0.99,
 }
@@ -71,7 +71,8 @@ PAIRS: dict[str, Points] = {
 PAIR_DOMAIN: dict[str, Any] = {
     "pow": lambda x, y: x > 0,
     "maximum": lambda x, y: x != y, "minimum": lambda x, y: x != y,
-    "remainder": lambda x, y: abs(x / y) < 1e15 and 1e-6 < (x / y) % 1 < 1 - 1e-6,
+    "fmax": lambda x, y: x != y, "fmin": lambda x, y: x != y,
+    **dict.fromkeys(("remainder", "fmod"), lambda x, y: abs(x / y) < 1e15 and 1e-6 < (x / y) % 1 < 1 - 1e-6),
 }  # fmt: skip
 
 EXPONENTS = (2, 3, -1, 0.5, -1.5, 2.5, 1)

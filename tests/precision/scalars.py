@@ -25,6 +25,10 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
     return min(max(x, low), high)
 
 
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + mp.exp(-x)) if x > 0 else mp.exp(x) / (1 + mp.exp(x))
+
+
 FUNCTIONS: dict[str, Any] = {
     **{name: getattr(mp, name) for name in (
         "acos", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "conj", "cos", "cosh", "exp", "expm1", "floor", "hypot",
@@ -32,13 +36,22 @@ FUNCTIONS: dict[str, Any] = {
     "abs": abs,
     "acosh": _acosh,
     "add": lambda x, y: x + y,
+    "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "clip": _clip,
     "copysign": lambda x, y: abs(x) if y > 0 else -abs(x),
+    "deg2rad": lambda x: x * mp.pi / 180,
     "divide": lambda x, y: x / y,
+    "exp2": lambda x: mp.power(2, x),
+    "fmax": max,
+    "fmin": min,
+    "fmod": lambda x, y: x - (mp.floor(x / y) if x / y > 0 else mp.ceil(x / y)) * y,
+    "heaviside": lambda x, y: mp.mpf(x > 0),
     "imag": lambda x: x.imag,
     "log": mp.log,
     "log2": lambda x: mp.log(x) / mp.log(2),
     "logaddexp": _logaddexp,
+    "logaddexp2": lambda x, y: _logaddexp(x * mp.log(2), y * mp.log(2)) / mp.log(2),
+    "logistic": _sigmoid,
     "maximum": max,
     "minimum": min,
     "multiply": lambda x, y: x * y,
@@ -46,17 +59,22 @@ FUNCTIONS: dict[str, Any] = {
     "positive": lambda x: x,
     "pow": mp.power,
     "real": lambda x: x.real,
+    "rad2deg": lambda x: x * 180 / mp.pi,
     "reciprocal": lambda x: 1 / x,
     "remainder": lambda x, y: x - mp.floor(x / y) * y,
+    "relu": lambda x: max(x, mp.mpf(0)),
     "round": mp.nint,
+    "sigmoid": _sigmoid,
     "sign": _sign,
+    "silu": lambda x: x * _sigmoid(x),
+    "silu_slope": lambda x: _sigmoid(x) * (1 + x * _sigmoid(-x)),
     "square": lambda x: x * x,
     "subtract": lambda x, y: x - y,
     "trunc": lambda x: mp.floor(x) if x > 0 else mp.ceil(x),
 }
 
 
-PAIRS = ("add", "atan2", "copysign", "divide", "hypot", "logaddexp", "maximum", "minimum", "multiply", "pow", "remainder", "subtract")
+PAIRS = ("add", "atan2", "copysign", "divide", "fmax", "fmin", "fmod", "heaviside", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum", "multiply", "pow", "remainder", "subtract")
 COMPLEX = ("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "divide", "exp", "expm1", "imag", "log",
            "log10", "log1p", "log2", "multiply", "negative", "positive", "pow", "real", "reciprocal", "sign", "sin", "sinh", "sqrt",
            "square", "subtract", "tan", "tanh")

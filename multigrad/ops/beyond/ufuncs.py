@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...registry import composite, elementwise
-from ..elementwise import _arrays, _share, _softmax_weight
+from ..elementwise import _arrays, _share
 
 LN2 = math.log(2)
 DEGREE = math.pi / 180
@@ -52,6 +52,12 @@ def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
     return xp.logaddexp(x1 * LN2, x2 * LN2) / LN2
 
 
+def _weight(xp: Any, x: Any, other: Any) -> Any:
+    """2**x / (2**x + 2**other), from their difference, which is exact where they are close; 1/2 where both are the same infinity."""
+    same = xp.isinf(x) & (x == other)
+    return xp.exp(-xp.logaddexp(0.0, LN2 * (xp.where(same, 0.0, other) - xp.where(same, 0.0, x))))
+
+
 def sinc(xp: Any, x: Any) -> Any:
     """Near 0 the series of sin(pi x) / (pi x), whose derivatives of every order are those of the function, else the quotient."""
     near = xp.abs(x) < 0.25
@@ -78,7 +84,7 @@ elementwise("fmod(x1, x2, /)", forward={"*": fmod}, x1=1,
 elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0, x2=lambda xp, g, x1: xp.where(x1 == 0, g, 0.0),
             doc="0 where x1 is negative, x2 where it is 0, and 1 where it is positive, as numpy.heaviside.")
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
-            x1=lambda xp, x1, x2: _softmax_weight(xp, x1 * LN2, x2 * LN2), x2=lambda xp, x1, x2: _softmax_weight(xp, x2 * LN2, x1 * LN2),
+            x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
 elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: x / DEGREE}, x=1 / DEGREE, doc="Angles in radians as degrees, as numpy.rad2deg.")
 composite("sinc(x, /)", sinc, doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the function.")
