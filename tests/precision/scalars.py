@@ -74,7 +74,8 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-PAIRS = ("add", "atan2", "copysign", "divide", "fmax", "fmin", "fmod", "heaviside", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum", "multiply", "pow", "remainder", "subtract")
+PAIRS = ("add", "atan2", "copysign", "divide", "fmax", "fmin", "fmod", "heaviside", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum",
+         "multiply", "pow", "remainder", "subtract")
 COMPLEX = ("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "divide", "exp", "expm1", "imag", "log",
            "log10", "log1p", "log2", "multiply", "negative", "positive", "pow", "real", "reciprocal", "sign", "sin", "sinh", "sqrt",
            "square", "subtract", "tan", "tanh")
