@@ -25,7 +25,7 @@ FUNCTIONS: Mapping[str, str] = {
 
 ATTRIBUTES: Mapping[str, str] = {
     "H": "x.mT.conj()", "amax": "x.max()", "amin": "x.min()", "argwhere": "x.nonzero()", "bmm": "x @ y", "chunk": "split(x, n)",
-    "clamp": "x.clip()", "conjugate": "x.conj()", "contiguous": "x itself", "cpu": "x.to_device()", "cuda": "x.to_device()",
+    "clamp": "x.clip()", "conjugate": "x.conj()", "contiguous": "x itself", "copy": "x.clone()", "cpu": "x.to_device()", "cuda": "x.to_device()",
     "dim": "x.ndim", "div": "x / y", "double": "x.astype()",
     "expand": "x.broadcast_to()", "expand_as": "x.broadcast_to()", "float": "x.astype()", "gather": "take_along_axis(x, indices)",
     "half": "x.astype()",
