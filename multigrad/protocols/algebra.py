@@ -40,26 +40,6 @@ def vdot(a: Any, b: Any, /) -> Any:
     return of.vecdot(of.reshape(a, (-1,)), of.reshape(b, (-1,)))
 
 
-@counterpart("linalg.matmul")
-def matmul(x1: Any, x2: Any, /) -> Any:
-    return of.matmul(*_both("numpy.linalg.matmul", x1, x2))
-
-
-@counterpart("linalg.vecdot")
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    return of.vecdot(*_both("numpy.linalg.vecdot", x1, x2), axis=axis)
-
-
-@counterpart("linalg.cross")
-def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    return of.linalg.cross(*_both("numpy.linalg.cross", x1, x2), axis=axis)
-
-
-@counterpart("linalg.outer")
-def linalg_outer(x1: Any, x2: Any, /) -> Any:
-    return of.linalg.outer(*_both("numpy.linalg.outer", x1, x2))
-
-
 @counterpart("linalg.multi_dot")
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """The product from the left; the order is not optimized."""

@@ -188,11 +188,6 @@ def dsplit(ary: Any, indices_or_sections: Any) -> Any:
     return np.split(ary, indices_or_sections, axis=2)
 
 
-@counterpart("unstack")
-def unstack(x: Any, /, *, axis: int = 0) -> Any:
-    return of.unstack(x, axis=axis)
-
-
 # ----- arranging -----
 
 
@@ -212,11 +207,6 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
 
 def _reversed(a: Any) -> Any:
     return of.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
-
-
-@counterpart("matrix_transpose")
-def matrix_transpose(x: Any, /) -> Any:
-    return of.matrix_transpose(x)
 
 
 @counterpart("moveaxis")
@@ -386,11 +376,6 @@ def extract(condition: Any, arr: Any) -> Any:
     return compress(of.reshape(arrayed(condition, host), (-1,)), arrayed(arr, host))
 
 
-@counterpart("nonzero")
-def nonzero(a: Any) -> Any:
-    return of.nonzero(a)
-
-
 @counterpart("flatnonzero")
 def flatnonzero(a: Any) -> Any:
     return of.nonzero(of.reshape(a, (-1,)))[0]
@@ -411,9 +396,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     host = host_of_all("numpy.digitize", x, bins)
     bins = arrayed(bins, host)
-    if not bool(of.all(bins[1:] >= bins[:-1])) and not bool(of.all(bins[1:] <= bins[:-1])):
+    rising, falling = bool(of.all(bins[1:] >= bins[:-1])), bool(of.all(bins[1:] <= bins[:-1]))
+    if not rising and not falling:
         raise ValueError("bins must be monotonically increasing or decreasing")
-    if len(bins.shape) == 1 and bins.shape[0] > 1 and bool(of.all(bins[1:] <= bins[:-1])) and not bool(of.all(bins[1:] == bins[:-1])):
+    if falling and not rising:
         return bins.shape[0] - of.searchsorted(of.flip(bins), arrayed(x, host), side="right" if right else "left")
     return of.searchsorted(bins, arrayed(x, host), side="left" if right else "right")
 
@@ -475,11 +461,3 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
         inverse = of.where(inverse > first, first, inverse)
     parts = [values, *(part for part, wanted in ((indices, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted)]
     return parts[0] if len(parts) == 1 else tuple(parts)
-
-
-def _set(name: str) -> Callable[..., Any]:
-    return lambda x: getattr(of, name)(x)
-
-
-for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
-    counterpart(_name)(_set(_name))

@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 
 from ..engine.element import Host
+from ..engine.fast import function_of
 from ..engine.level import Layer
 from ..registry import OPS
 from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
-from .values import arrayed, converted, host_of_all, listed, native, of, written
+from .values import arrayed, converted, host_of_all, listed, native, written
 
-SAME = ("atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
-        "gradient", "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin",
-        "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
-        "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "percentile", "ptp", "quantile", "ravel",
-        "sinc", "split", "swapaxes", "trace", "transpose", "vstack")
-"""The operations beyond the standard that have NumPy's name, and so NumPy's signature."""
+SAME = (
+    "atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
+    "gradient", "hstack", "inner", "interp", "kron", "median", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "percentile", "ptp", "quantile",
+    "ravel", "sinc", "split", "swapaxes", "trace", "transpose", "vstack",
+    "matrix_transpose", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
+    "linalg.cross", "linalg.matmul", "linalg.outer", "linalg.vecdot",
+)
+"""The functions that an operation of the same name and signature carries out: those beyond the standard, and those that NumPy took from it."""
 
 INSTEAD = {
     "apply_along_axis": "multigrad.func.vmap", "apply_over_axes": "multigrad.func.vmap", "array2string": "repr()", "array_repr": "repr()",
@@ -28,12 +32,12 @@ INSTEAD = {
     "block": "multigrad.concat", "choose": "multigrad.where", "delete": "indexing and multigrad.concat", "insert": "multigrad.concat",
     "piecewise": "multigrad.where", "put": "t[key] = value", "place": "t[mask] = value", "putmask": "t[mask] = multigrad.where(...)",
     "put_along_axis": "t[key] = value", "fill_diagonal": "t[key] = value", "resize": "multigrad.tile", "vectorize": "multigrad.func.vmap",
-    "lstsq": "multigrad.linalg.pinv(a) @ b", "polyfit": "multigrad.linalg.solve of the normal equations", "tensorinv": "multigrad.linalg.inv",
-    "tensorsolve": "multigrad.linalg.solve", "linalg.lstsq": "multigrad.linalg.pinv(a) @ b",
+    "linalg.lstsq": "multigrad.linalg.pinv(a) @ b", "polyfit": "multigrad.linalg.solve of the normal equations",
+    "linalg.tensorinv": "multigrad.linalg.inv", "linalg.tensorsolve": "multigrad.linalg.solve",
 }
 """What to use in the place of functions that have no counterpart."""
 
-WRITING = ("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "shuffle")
+WRITING = ("fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """The functions that write into their first argument."""
 
 
@@ -60,12 +64,12 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     if kwargs.get("casting") == "same_kind":  # NumPy's default
         del kwargs["casting"]
     host = host_of_all(f"numpy.{name}", args, kwargs, out)
-    roles = (*op.roles.values(),)
+    roles = tuple(op.roles.values())
     given = [_argument(roles[min(i, len(roles) - 1)], x, host) for i, x in enumerate(args)]
     named = {key: _argument(op.roles.get(key, "plain"), x, host) for key, x in kwargs.items()}
     if named.get("dtype") is not None:
         named["dtype"] = native(host, named["dtype"])
-    result = getattr(of, name)(*given, **named)
+    result = function_of(op)(*given, **named)
     return result if out is None else written(f"numpy.{name}", out, result)
 
 

@@ -23,9 +23,14 @@ def _options(keepdims: Any) -> dict[str, Any]:
     return {} if keepdims is NOTHING or not keepdims else {"keepdims": True}
 
 
+def _is_whole(where: Any) -> bool:
+    """Whether `where` selects all elements, because it was not given."""
+    return where is True or where is NOTHING
+
+
 def _masked(a: Any, where: Any, fill: Any) -> Any:
     """The array with `fill` where `where` is False."""
-    return a if where is True or where is NOTHING else of.where(arrayed(where, a._elem.host), a, fill)
+    return a if _is_whole(where) else of.where(arrayed(where, a._elem.host), a, fill)
 
 
 def floats(a: Any) -> Any:
@@ -87,7 +92,7 @@ def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
         given = initial is not NOTHING and initial is not None
         if given and a._elem.bool:
             initial = bool(initial)
-        if where is not True and where is not NOTHING:
+        if not _is_whole(where):
             if not given:
                 raise ValueError(f"numpy.{name}: where= needs initial=, as in NumPy.")
             a = _masked(a, where, worst if a._elem.floating else initial)
@@ -106,14 +111,18 @@ max = _extremum("max", "maximum", -math.inf)
 min = _extremum("min", "minimum", math.inf)
 
 
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
-    refuse("numpy.nanmax", initial=initial, where=None if where is True else where)
-    return finish("nanmax", of.nanmax(cast(a, dtype), axis=axis, **_options(keepdims)), out)
+def _nan_extremum(name: str) -> Callable[..., Any]:
+    """For `numpy.fmax.reduce` and `numpy.fmin.reduce`."""
+
+    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
+        refuse(f"numpy.{name}", initial=initial, where=None if where is True else where)
+        return finish(name, getattr(of, name)(cast(a, dtype), axis=axis, **_options(keepdims)), out)
+
+    return reduce
 
 
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING, where: Any = True, dtype: Any = None) -> Any:
-    refuse("numpy.nanmin", initial=initial, where=None if where is True else where)
-    return finish("nanmin", of.nanmin(cast(a, dtype), axis=axis, **_options(keepdims)), out)
+nanmax = _nan_extremum("nanmax")
+nanmin = _nan_extremum("nanmin")
 
 
 def _test(name: str, neutral: bool) -> Callable[..., Any]:
@@ -140,7 +149,7 @@ def _counted(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, where: Any = True) -> Any:
     a = averaged(a, dtype, "mean")
-    if where is True or where is NOTHING:
+    if _is_whole(where):
         return finish("mean", of.mean(a, axis=axis, **_options(keepdims)), out)
     options = _options(keepdims)
     total = of.sum(_masked(a, where, 0), axis=axis, **options)
@@ -155,14 +164,13 @@ def _spread(name: str) -> Callable[..., Any]:
                 raise ValueError(f"numpy.{name}: ddof and correction cannot both be given.")
             ddof = correction
         a, options = averaged(a, dtype, name), _options(keepdims)
-        if (where is True or where is NOTHING) and mean is NOTHING:
+        whole = _is_whole(where)
+        if whole and mean is NOTHING:
             return finish(name, getattr(of, name)(a, axis=axis, correction=ddof, **options), out)
-        whole = where is True or where is NOTHING
         filled = _masked(a, where, 0)
-        mask = True if whole else arrayed(where, a._elem.host)
         count = of.sum(of.ones_like(of.abs(a.detach())), axis=axis, keepdims=True) if whole else _counted(a, axis, where, True)
         middle = of.sum(filled, axis=axis, keepdims=True) / count if mean is NOTHING else arrayed(mean, a._elem.host)
-        off = _masked(a - middle, mask, 0)
+        off = _masked(a - middle, where, 0)
         square = of.square(of.abs(off)) if a._elem.complex else off * off
         total = of.sum(square, axis=axis, **options)
         total = total / of.maximum(of.reshape(count, total.shape) - ddof, 0)
