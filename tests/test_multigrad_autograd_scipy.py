@@ -45,7 +45,7 @@ def below_one(*shape: int, seed: int = 0) -> Any:
 X, Y = drawn(4), drawn(4, seed=1)
 WIDE, ROW, COLUMN = drawn(4, 3), drawn(1, 3, seed=1), drawn(4, 1, seed=2)
 
-# name -> a function of arrays all of which it is differentiable by, and these arrays
+# By name: a function, and the arrays to call it on. It is differentiable by each of them.
 CALLS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "special.beta": (special.beta, (X, Y)),
     "special.betainc": (lambda x: special.betainc(1.3, 2.1, x), (below_one(4),)),

@@ -8,10 +8,12 @@ HIPS autograd must be installed. Its examples are read from the checkout and run
 
 - long optimizations get fewer iterations (`PATCHES`), and random numbers are seeded
 - what is downloaded (MNIST) is a seeded stand-in of the same shape, smaller
-- figures are drawn by matplotlib's Agg backend, without windows and pauses; while times are taken, matplotlib's functions do nothing
+- figures are drawn by matplotlib's Agg backend, without windows and pauses
+- matplotlib's functions do nothing while times are taken
 
-Each run is a process of its own; the two libraries take turns, and the median counts. A time is the processor time of the program once all modules
-are imported. A program that takes less than two seconds is run again and again for two, the first time included, and the mean is its time.
+Each run is a process of its own. The two libraries take turns, and the median of their runs counts. A time is the processor time that a program
+takes once all modules are imported. A program of less than two seconds is repeated for two seconds. Its time is the mean of all repetitions, and
+the first one counts.
 """
 
 from __future__ import annotations

@@ -20,6 +20,10 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENTS = ROOT / "tools" / "clients"
+sys.path.insert(0, str(CLIENTS))
+
+from expected import listed  # noqa: E402
+
 EXPECTED = CLIENTS / "hips_autograd.txt"
 README = ROOT / "plugins" / "multigrad-autograd" / "README.md"
 TABLE = re.compile(r"(?<=<!-- HIPS autograd's tests -->\n).*?(?=<!-- end -->)", re.S)
@@ -52,20 +56,9 @@ def counted(report: Path) -> tuple[Counter[str], Counter[str]]:
     return total, passed
 
 
-def reasons() -> dict[str, str]:
-    found: dict[str, str] = {}
-    reason = ""
-    for line in EXPECTED.read_text().splitlines():
-        if line.startswith("#"):
-            reason = line.lstrip("# ")
-        elif line.strip():
-            found[line.strip()] = reason
-    return found
-
-
 def failing() -> str:
     """The table of the tests that fail."""
-    lines = ["| test | why it fails here |", "|---|---|", *(f"| `{name}` | {reason} |" for name, reason in reasons().items())]
+    lines = ["| test | why it fails here |", "|---|---|", *(f"| `{name}` | {reason} |" for name, reason in listed(EXPECTED).items())]
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import expected
 import pytest
 import scipy
 import scipy.conftest as theirs
@@ -29,7 +30,7 @@ theirs.devices = pytest.fixture(lambda xp: [*xp.__array_namespace_info__().devic
 
 
 def pytest_addoption(parser: Any) -> None:
-    parser.addoption("--expected", help="a file of the tests that are expected to fail")
+    expected.add_option(parser)
     parser.addoption("--failed", help="a file to which the failures are added")
 
 
@@ -38,24 +39,8 @@ def key(item: Any) -> str:
     return f"{Path(item.path).relative_to(HOME).as_posix()}::{item.nodeid.partition('::')[2]}"
 
 
-def listed(text: str) -> dict[str, str]:
-    """The reason by the name of the test: a line `# reason` holds for the names below it."""
-    reasons: dict[str, str] = {}
-    reason = ""
-    for line in text.splitlines():
-        if line.startswith("#"):
-            reason = line.lstrip("# ")
-        elif line.strip():
-            reasons[line.strip()] = reason
-    return reasons
-
-
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    path = config.getoption("--expected")
-    expected = listed(Path(path).read_text()) if path else {}
-    for item in items:
-        if key(item) in expected:
-            item.add_marker(pytest.mark.xfail(reason=expected[key(item)], strict=True))
+    expected.mark(config, items, key)
 
 
 @pytest.hookimpl(wrapper=True)
