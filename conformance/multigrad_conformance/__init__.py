@@ -4,7 +4,7 @@ An operation that a plugin registers is enrolled by its samples, which the hook 
 
     @mg.hookimpl
     def multigrad_samples():
-        return {"special.erf": "multigrad_special.samples.error:erf"}
+        return {"special.erf": "multigrad_special.samples:erf"}
 
     def erf(draw):                                   # in multigrad_special/samples/error.py
         yield Sample("real", draw.real(2, 3))
