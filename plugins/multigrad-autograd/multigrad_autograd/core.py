@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from multigrad import Tensor, func
-from multigrad.extend import level_of
+from multigrad.extend import level_of, rebind_augmented
 
 from .boxes import conjugate, entered, is_box, left, level, mapped
 from .rules import (
@@ -90,7 +90,7 @@ def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
 
 
 class Traced:
-    """A function that notes whether its output is of the level of its input, or above."""
+    """A function of boxes, which `y += v` does not write to. It notes whether its output is of the level of its input, or above."""
 
     __slots__ = ("depends", "function")
 
@@ -99,6 +99,7 @@ class Traced:
         self.depends = False
 
     def __call__(self, x: Any) -> Any:
+        rebind_augmented()
         out = self.function(x)
         if type(out) is Tensor and type(x) is Tensor:
             self.depends = level_of(out) >= level_of(x)
