@@ -184,11 +184,10 @@ class Tensor(Leaving):
         return value if isinstance(value, Tensor) and value._elem.level == self._elem.level else wrap_at(self, value)
 
     def _own_cell(self) -> GradCell:
-        try:
-            return self._grad_cell
-        except AttributeError:
-            self._grad_cell = GradCell()
-            return self._grad_cell
+        cell: GradCell | None = getattr(self, "_grad_cell", None)
+        if cell is None:
+            cell = self._grad_cell = GradCell()
+        return cell
 
     @property
     def is_leaf(self) -> bool:

@@ -126,8 +126,9 @@ def tangent(g: Any, like: Any) -> Any:
 def _fitting(like: Any, g: Any) -> Any:
     if is_box(g):
         return g
-    shape, dtype = np.shape(like), getattr(like, "dtype", None)
     g = np.asarray(g)
-    if dtype is not None and g.dtype != dtype and np.can_cast(g.dtype, dtype, "same_kind"):
-        g = g.astype(dtype)
-    return g if g.shape == shape else np.broadcast_to(g, shape)
+    if not hasattr(like, "dtype"):
+        like = np.asarray(like)
+    if g.dtype != like.dtype and np.can_cast(g.dtype, like.dtype, "same_kind"):
+        g = g.astype(like.dtype)
+    return g if g.shape == like.shape else np.broadcast_to(g, like.shape)
