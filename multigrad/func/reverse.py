@@ -75,7 +75,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
-        raw = not tree.has_layer([args, kwargs])
+        raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
         run = Run("grad")
         by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
