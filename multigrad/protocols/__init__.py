@@ -39,9 +39,9 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
         if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
             return NotImplemented
     counterpart = _counterparts().get(function)
-    if counterpart is not None:
+    if counterpart is not None and args and isinstance(args[0], Layer):
         return counterpart(*args, **kwargs)
-    return import_module(".functions", __name__).without(self, function, args, kwargs)
+    return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
 
 
 @cache

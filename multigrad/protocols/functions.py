@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..engine.level import Layer
 from ..registry import OPS
 from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
-from .values import arrayed, converted, host_of_all, listed, native, written
+from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, written
 
 SAME = (
     "atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
@@ -41,7 +42,26 @@ WRITING = ("fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """The functions that write into their first argument."""
 
 
-def without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run(self: Layer, function: Any, counterpart: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function of NumPy whose first argument is no array object of multigrad, or that has no counterpart."""
+    out = _only_out(self, function, args, kwargs)
+    if out is not None:
+        return filled(f"{function.__module__}.{function.__name__}", function, out, args, kwargs)
+    return _without(self, function, args, kwargs) if counterpart is None else counterpart(*args, **kwargs)
+
+
+def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The array object that is given as `out`, by keyword or by position, where it is the only one; else None."""
+    if not is_only(self, (args, kwargs)) or (args and args[0] is self):
+        return None
+    try:
+        given = kwargs if "out" in kwargs else signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # of C, or called wrongly, of which it tells itself
+        return None
+    return self if given.get("out") is self else None
+
+
+def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function of NumPy that has no counterpart: beside `self`, as `like=` asks; else of the values of constants."""
     maker = creating.BESIDE.get(function.__name__)
     if maker is not None and getattr(np, function.__name__, None) is function:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .table import counterpart
-from .values import arrayed, native, of, refuse, written
+from .values import arrayed, host_of_all, native, of, refuse, written
 
 NOTHING: Any = np._NoValue
 
@@ -66,6 +66,7 @@ def kind(a: Any, dtype: Any) -> int:
 
 def averaged(a: Any, dtype: Any, name: str) -> Any:
     """The array in the dtype that a mean is taken in. Raises TypeError for one of integers."""
+    host_of_all(f"numpy.{name}", a)
     if dtype is not None and kind(a, native(a._elem.host, dtype)) < KINDS.index("real floating"):
         raise TypeError(f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers loses its fraction. "
                         "Convert the result with astype().")
@@ -127,6 +128,7 @@ nanmin = _nan_extremum("nanmin")
 
 def _test(name: str, neutral: bool) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, where: Any = True, dtype: Any = None, initial: Any = NOTHING) -> Any:
+        host_of_all(f"numpy.{name}", a)
         a = _masked(a if a._elem.bool else a != 0, where, neutral)
         result = getattr(of, name)(a, axis=axis, **_options(keepdims))
         if initial is not NOTHING and initial is not None:

@@ -18,7 +18,7 @@ from ..engine.fast import function_of, make_function
 from ..engine.level import Layer
 from ..registry import OPS
 from . import keep, reductions
-from .values import arrayed, converted, host_of_all, listed, native, of, written
+from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, of, written
 
 NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
@@ -115,6 +115,8 @@ def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: d
     name = _title(ufunc) + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
     function = _counterpart(ufunc)
+    if method != "__call__" and any(x is self for x in out or ()) and is_only(self, (inputs, out, kwargs)):
+        return filled(name, getattr(ufunc, method), self, inputs, {**kwargs, "out": out})
     if function is None:
         return _without(name, ufunc, method, inputs, kwargs, out)
     host = host_of_all(name, inputs, out)
