@@ -13,9 +13,11 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
+from ..engine import wider
 from ..engine.element import by_type
 from ..engine.level import Layer
 from ..engine.surface import Surface
+from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
 
 _calls: dict[Any, Callable[..., Any]] = {}
@@ -51,6 +53,11 @@ def _counterparts() -> dict[Any, Callable[..., Any]]:
     return table
 
 
+def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
+    """Carry out NumPy's function of the name of an operation."""
+    return import_module(".functions", __name__).by_name(op, arguments, more)
+
+
 def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
     """Call this function of an operation at once from now on, until another declaration takes its place."""
     with keeping:
@@ -80,3 +87,4 @@ def _forget(op: Op) -> None:
 Surface._define("__array_ufunc__", _ByClass(_bound))
 Surface._define("__array_function__", array_function)
 on_declaration(_forget)
+provide(wider, as_numpy=as_numpy)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host
+from ..engine.dispatch import general
+from ..engine.element import Host, common_host, host_named
 from ..engine.fast import function_of
-from ..engine.level import Layer
-from ..registry import OPS
-from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
+from ..engine.level import Layer, innermost
+from ..registry import OPS, Op
+from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
-from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, written
+from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, refuse, written
 
 SAME = (
     "atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
@@ -77,6 +78,28 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     return function(*given[0], **given[1])
 
 
+def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
+    """Run the counterpart of NumPy's function of the name of an operation, where its arguments are none that the standard has.
+
+    A `strict` backend has the standard's functions alone, and raises TypeError as Python does.
+    """
+    parameters = op.signature.parameters
+    given = {n: x for n, x in arguments.items() if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)}
+    operands = [given.pop(n) for n in op.arrays if n in given]
+    host = common_host(op.name, [innermost(x) for x in operands])
+    counterpart = COUNTERPARTS[op.name]
+    strict = host is not None and host.backend.capabilities.strict
+    try:
+        (op.signature if strict else signature(counterpart)).bind(*operands, **given, **more)
+    except TypeError as error:
+        raise TypeError(f"{op.name}() {error}") from None
+    if strict:  # a list or a number where an array belongs, of which it tells
+        return general(op, tuple(arguments.values()))
+    if not isinstance(operands[0], Layer):
+        operands[0] = (host or host_named("numpy")).bound.asarray(operands[0])
+    return counterpart(*operands, **given, **more)
+
+
 def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     """Run the operation of NumPy's name and signature."""
     op = OPS[name]
@@ -86,7 +109,8 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     host = host_of_all(f"numpy.{name}", args, kwargs, out)
     roles = tuple(op.roles.values())
     given = [_argument(roles[min(i, len(roles) - 1)], x, host) for i, x in enumerate(args)]
-    named = {key: _argument(op.roles.get(key, "plain"), x, host) for key, x in kwargs.items()}
+    refuse(f"numpy.{name}", **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False})
+    named = {key: _argument(op.roles[key], x, host) for key, x in kwargs.items() if key in op.roles}
     if named.get("dtype") is not None:
         named["dtype"] = native(host, named["dtype"])
     result = function_of(op)(*given, **named)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .table import counterpart
-from .values import arrayed, host_of_all, native, of, refuse, written
+from .values import arrayed, host_of_all, native, of, placed, refuse, written
 
 NOTHING: Any = np._NoValue
 
@@ -213,6 +213,24 @@ def _standard_scan(name: str) -> Callable[..., Any]:
 
 cumulative_sum = _standard_scan("cumulative_sum")
 cumulative_prod = _standard_scan("cumulative_prod")
+
+
+def _running(name: str) -> Callable[..., Any]:
+    """For `numpy.maximum.accumulate` and `numpy.minimum.accumulate`: the gradient goes to the last of equal elements, as that of torch.cummax."""
+
+    def scan(x: Any, /, *, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        if axis is None:
+            raise ValueError(f"numpy.{name}.accumulate: it runs along one axis, so axis=None is not supported.")
+        x = cast(x, dtype, f"numpy.{name}.accumulate")
+        axis = placed(f"numpy.{name}.accumulate", axis, len(x.shape))
+        places = of.running_places(x.detach(), axis, name == "maximum")
+        return finish(f"{name}.accumulate", of.take_along_axis(x, places, axis=axis), out)
+
+    return scan
+
+
+running_maximum = _running("maximum")
+running_minimum = _running("minimum")
 
 
 for _function in (all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):

@@ -39,7 +39,7 @@ REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "mi
               "fmin": "nanmin"}
 """The function of NumPy that `ufunc.reduce` is."""
 
-SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+SCANS = {"add": "cumulative_sum", "maximum": "running_maximum", "minimum": "running_minimum", "multiply": "cumulative_prod"}
 """The function of NumPy that `ufunc.accumulate` is."""
 
 TRUTHS = ("equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "not_equal", "signbit", *LOGICAL)
