@@ -1,0 +1,3 @@
+from .fitting import least_squares
+from .minimizing import minimize
+from .roots import root
