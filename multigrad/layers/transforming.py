@@ -92,7 +92,8 @@ def checked_input(x: Any, name: str) -> Any:
 
 def input_of(x: Any, run: Run, name: str) -> Tensor:
     t = wrap_in(run, run.own_level, checked_input(x, name))
-    run.inputs.append(t._become_leaf())
+    t.requires_grad_()
+    run.inputs.append(t._node)
     return t
 
 
