@@ -6,7 +6,7 @@ An operation that a plugin registers is enrolled by its samples, which the hook 
     def multigrad_samples():
         return {"special.erf": "multigrad_special.samples:erf"}
 
-    def erf(draw):                                   # in multigrad_special/samples.py
+    def erf(draw):                                   # in multigrad_special/samples/error.py
         yield Sample("real", draw.real(2, 3))
         yield Kink("at 0", [0.0], gradients={"x": [2 / math.sqrt(math.pi)]})
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,10 +25,8 @@ def measured(name: str) -> Iterator[Error]:
     """Every error of an operation."""
     mp.dps = 60
     if name in special.ALL:
-        f, where = special.ALL[name]
-        plain = [p for p, role in registry.OPS[name].roles.items() if role == "plain"]
-        for first, group in itertools.groupby(where, key=lambda p: p[: len(plain)]):
-            yield from _over(name, "real", partial(f, *first), [p[len(plain):] for p in group], first)
+        for error in _special(name):
+            yield replace(error, limit=special.limit(name))
         return
     f = scalars.FUNCTIONS[name]
     binary = name in scalars.PAIRS
@@ -37,6 +36,21 @@ def measured(name: str) -> Iterator[Error]:
         yield from _over(name, "complex", f, points.complex_pairs(name) if binary else points.complex_points(name))
     for exponent in points.EXPONENTS if name == "pow" else ():  # of Python's numbers, for which the rule has another text
         yield from _over(name, "real", lambda x, e=exponent: mp.power(x, e), points.bases(exponent), after=(exponent,))
+
+
+def _special(name: str) -> Iterator[Error]:
+    """The errors of a special function; its plain arguments come first, or last if it begins with an array."""
+    f, where = special.ALL[name]
+    roles = list(registry.OPS[name].roles.values())
+    plain = roles.count("plain")
+    for kind in ("real", "complex"):
+        chosen = [p for p in where if any(isinstance(v, complex) for v in p) == (kind == "complex")]
+        if roles[0] == "plain":
+            for first, group in itertools.groupby(chosen, key=lambda p: p[:plain]):
+                yield from _over(name, kind, partial(f, *first), [p[plain:] for p in group], first)
+        else:
+            for last, group in itertools.groupby(chosen, key=lambda p: p[len(p) - plain:]):
+                yield from _over(name, kind, lambda *x, last=last: f(*x, *last), [p[:len(p) - plain] for p in group], after=last)
 
 
 def _over(name: str, kind: str, f: Any, where: points.Points, plain: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> Iterator[Error]:

@@ -28,6 +28,7 @@ class Error:
     size: float  # in epsilon, relative; infinite where the derivative is of another kind altogether
     absolute: float  # in epsilon
     where: str
+    limit: float = LIMIT  # what is larger is a bug
 
 
 def of_number(found: Any, true: Any) -> tuple[float, float]:
@@ -83,4 +84,4 @@ def by_key(errors: Iterable[Error], excuse: Callable[[Error], Any]) -> Iterator[
 
 
 def _badness(e: Error, excuse: Callable[[Error], Any]) -> tuple[bool, float]:
-    return e.size > LIMIT and not excuse(e), e.size
+    return e.size > e.limit and not excuse(e), e.size

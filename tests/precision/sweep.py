@@ -14,7 +14,7 @@ from multigrad import registry
 
 from . import elementwise, scalars, special, whole
 from .exceptions import EXCUSED, excuse
-from .measure import LIMIT, Error, by_key
+from .measure import Error, by_key
 
 LEFT_OUT = {
     "to_backend": "moves numbers from one library to another",
@@ -62,9 +62,9 @@ def swept(names: Iterable[str], jobs: int | None = None) -> Iterator[tuple[str, 
 def complaints(errors: Iterable[Error], complete: bool = True) -> list[str]:
     """What is wrong: errors that nothing excuses and, if these are all errors of their operations, excuses that nothing needs."""
     errors = list(errors)
-    needed = {(e.operation, e.kind) for e in errors if e.size > LIMIT and excuse(e)}
+    needed = {(e.operation, e.kind) for e in errors if e.size > e.limit and excuse(e)}
     seen = {(e.operation, e.kind) for e in errors}
-    bugs = [f"{e.operation}, {e.kind}, {e.what}: {e.size:.3g} epsilon at {e.where}" for e in errors if e.size > LIMIT and not excuse(e)]
+    bugs = [f"{e.operation}, {e.kind}, {e.what}: {e.size:.3g} epsilon at {e.where}" for e in errors if e.size > e.limit and not excuse(e)]
     return bugs + [f"{name}, {kind}: the exception is no longer needed: remove it" for name, kind in EXCUSED
                    if complete and (name, kind) in seen - needed]
 
@@ -77,4 +77,4 @@ def row(name: str, errors: list[Error]) -> Iterator[dict[str, Any]]:
                                key=lambda e: e.size, default=None) for column in ("gradient", "jvp", "second")}
         top = max((e for e in columns.values() if e is not None), key=lambda e: e.size)
         yield {"operation": name, "arguments": kind, **{c: None if e is None else e.size for c, e in columns.items()},
-               "where": top.where if top.size >= 0.01 else "", "excused": top.size > LIMIT and excuse(top) is not None}
+               "where": top.where if top.size >= 0.01 else "", "excused": top.size > top.limit and excuse(top) is not None}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import multigrad as mg
 
-from .rules import declarations
+from .operations import declarations
 
 MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
 

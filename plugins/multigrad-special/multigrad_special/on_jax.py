@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 import jax
@@ -53,6 +53,14 @@ betaln = _compiled(standard.betaln)
 """JAX's have 8 digits where one argument is large."""
 
 # What JAX lacks.
-stdtr = _compiled(standard.stdtr)
 iv = _compiled(standard.iv, MAX_BESSEL)
 ive = _compiled(standard.ive, MAX_BESSEL)
+
+
+@cache
+def __getattr__(name: str) -> Any:
+    """Any other form of `standard`, compiled when it is first asked for."""
+    function = getattr(standard, name, None)
+    if name.startswith("_") or not callable(function):
+        raise AttributeError(name)
+    return _compiled(function)

@@ -7,15 +7,12 @@ SciPy; the exceptions are stated beside them. Each function is a forward of mult
 raw namespace.
 """
 
-from .bessel import i0, i0e, i1, i1e, iv, ive
-from .common import order, refuse
-from .entropy import entr, expit, kl_div, log_expit, logit, rel_entr, xlog1py, xlogy
-from .error import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
-from .gamma import beta, betaln, digamma, gamma, gammaln, hurwitz, polygamma
-from .incomplete import betainc, gammainc, gammaincc, stdtr
-
-__all__ = [
-    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "expit", "gamma",
-    "gammainc", "gammaincc", "gammaln", "hurwitz", "i0", "i0e", "i1", "i1e", "iv", "ive", "kl_div", "log_expit", "log_ndtr", "logit", "ndtr",
-    "ndtri", "order", "polygamma", "refuse", "rel_entr", "stdtr", "xlog1py", "xlogy",
-]  # fmt: skip
+from .bessel import *  # noqa: F403
+from .common import *  # noqa: F403
+from .elementary import *  # noqa: F403
+from .entropy import *  # noqa: F403
+from .error import *  # noqa: F403
+from .gamma import *  # noqa: F403
+from .incomplete_beta import *  # noqa: F403
+from .incomplete_gamma import *  # noqa: F403
+from .integrals import *  # noqa: F403

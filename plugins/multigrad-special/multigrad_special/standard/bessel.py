@@ -7,6 +7,8 @@ from typing import Any
 
 from .common import check, order
 
+__all__ = ["i0", "i0e", "i1", "i1e", "iv", "ive"]
+
 MAX_BESSEL = 20
 """The largest order: enough for as many derivatives of i0."""
 

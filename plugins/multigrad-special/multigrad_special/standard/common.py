@@ -5,6 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+__all__ = ["order", "refuse"]
+
 MAX_ORDER = 100  # of polygamma: not far above, float64 no longer holds the factorials
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from .common import arrays, check
 
+__all__ = ["entr", "expit", "kl_div", "log_expit", "logit", "rel_entr", "xlog1py", "xlogy"]
+
 
 def expit(xp: Any, x: Any) -> Any:
     """The logistic function, without overflow on either side."""

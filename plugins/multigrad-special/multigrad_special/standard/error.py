@@ -7,6 +7,8 @@ from typing import Any
 
 from .common import check, horner
 
+__all__ = ["erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
+
 ROOT_2 = math.sqrt(2)
 ROOT_PI = math.sqrt(math.pi)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from .common import arrays, check, horner, order
 
+__all__ = ["beta", "betaln", "digamma", "gamma", "gammaln", "hurwitz", "polygamma"]
+
 EULER = 0.5772156649015329
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 """The Bernoulli numbers B2, B4, ..., B20."""

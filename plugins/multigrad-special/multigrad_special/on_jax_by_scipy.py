@@ -1,0 +1,48 @@
+"""SciPy's functions, called from JAX: for what JAX lacks and the standard has no accurate form of.
+
+They run on the CPU, also inside `jax.jit` and `jax.vmap`; arrays of another device are copied there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+
+
+@cache
+def __getattr__(name: str) -> Callable[..., Any]:
+    """`scipy.special.<name>` over JAX's arrays, elementwise; integer arrays count as floating ones, float16 is computed in float32."""
+    function = getattr(scipy.special, name, None)
+    if name.startswith("_") or not callable(function):
+        raise AttributeError(name)
+
+    def call(*given: Any) -> Any:
+        arrays = [jnp.asarray(x) for x in given]
+        dtype = _floating(jnp.result_type(*given))
+        like = jax.ShapeDtypeStruct(jnp.broadcast_shapes(*(x.shape for x in arrays)), dtype)
+        wide = np.promote_types(dtype, np.float32)
+
+        def on_host(*values: Any) -> Any:
+            return np.asarray(function(*(_cast(x, wide) for x in values)), dtype=dtype)
+
+        return jax.pure_callback(on_host, like, *arrays, vmap_method="broadcast_all")
+
+    call.__name__ = name
+    return call
+
+
+def _floating(dtype: Any) -> Any:
+    """The dtype of the result."""
+    return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(float)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    """Integers stay what they are, for functions that take an order."""
+    x = np.asarray(x)
+    return x if np.issubdtype(x.dtype, np.integer) else x.astype(dtype)

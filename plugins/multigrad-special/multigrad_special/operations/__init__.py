@@ -1,0 +1,18 @@
+"""The operations and their rules, a family of functions a module.
+
+What a rule keeps is what its parameters name; what it does at a singular point stands beside it. The names are SciPy's, so SciPy finds
+them: with SCIPY_ARRAY_API=1, `scipy.special.erf(tensor)` asks the namespace of its argument for `special.erf`.
+"""
+
+from __future__ import annotations
+
+import multigrad as mg
+
+from . import bessel, elementary, entropy, error, gamma, incomplete_beta, incomplete_gamma, integrals
+
+FAMILIES = (error, gamma, entropy, incomplete_gamma, incomplete_beta, bessel, elementary, integrals)
+
+
+def declarations() -> list[mg.registry.Op]:
+    """Declare everything, family by family."""
+    return [op for family in FAMILIES for op in family.declarations()]

@@ -1,0 +1,61 @@
+"""The logistic function, x log(y) and entropies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import multigrad as mg
+
+from .declare import declare
+
+
+def _logit_slope(xp: Any, x: Any) -> Any:
+    return 1 / xp.where((x < 0) | (x > 1), math.nan, x * (1 - x))
+
+
+def _held(xp: Any, x: Any, y: Any, least: float) -> Any:
+    """Where x log(y) is 0 because x is, though log(y) does not exist: as in PyTorch the gradient is 0, too."""
+    return (x == 0) & ((y == least) if xp.isdtype(y.dtype, "complex floating") else (y <= least))
+
+
+def _xlogy_by_x(xp: Any, x: Any, y: Any) -> Any:
+    held = _held(xp, x, y, 0.0)
+    return xp.where(held, 0.0, xp.log(xp.where(held, 1.0, y)))
+
+
+def _xlogy_by_y(xp: Any, x: Any, y: Any) -> Any:
+    return x / xp.where((x == 0) & (y == 0), 1.0, y)
+
+
+def _xlog1py_by_x(xp: Any, x: Any, y: Any) -> Any:
+    held = _held(xp, x, y, -1.0)
+    return xp.where(held, 0.0, xp.log1p(xp.where(held, 0.0, y)))
+
+
+def _xlog1py_by_y(xp: Any, x: Any, y: Any) -> Any:
+    return x / xp.where((x == 0) & (y == -1), 1.0, 1 + y)
+
+
+def _log_ratio(xp: Any, x: Any, y: Any) -> Any:
+    """log(x / y), which for x near y is log1p of their difference, which is exact."""
+    near = xp.abs(x - y) < 0.5 * xp.abs(y)
+    return xp.where(near, xp.log1p(xp.where(near, x - y, 0.0) / y), xp.log(xp.where(near, 1.0, x / y)))
+
+
+def declarations() -> list[mg.registry.Op]:
+    return [
+        declare("expit(x, /)", "The logistic function 1 / (1 + exp(-x)) of each element.",
+                 x=lambda xp, x: xp.special.expit(x) * xp.special.expit(-x)),
+        declare("log_expit(x, /)", "log(expit(x)), accurate where expit(x) is tiny.", jax="jax.nn:log_sigmoid",
+                 x=lambda xp, x: xp.special.expit(-x)),
+        declare("logit(x, /)", "log(x / (1 - x)), the inverse of expit; nan outside [0, 1].", x=_logit_slope),
+        declare("xlogy(x, y, /)", "x log(y), 0 where x is 0.", x=_xlogy_by_x, y=_xlogy_by_y),
+        declare("xlog1py(x, y, /)", "x log(1 + y), 0 where x is 0.", x=_xlog1py_by_x, y=_xlog1py_by_y),
+        declare("entr(x, /)", "-x log(x), 0 at 0 and -inf below. At 0 the slope is inf.",
+                 x=lambda xp, x: -1 - xp.log(x)),
+        declare("rel_entr(x, y, /)", "x log(x / y), 0 where x is 0 and y is not negative, inf where either is negative.",
+                 x=lambda xp, x, y: _log_ratio(xp, x, y) + 1, y=lambda xp, x, y: -_xlogy_by_y(xp, x, y)),
+        declare("kl_div(x, y, /)", "x log(x / y) - x + y, with the exceptions of rel_entr.",
+                 x=_log_ratio, y=lambda xp, x, y: (y - x) / xp.where((x == 0) & (y == 0), 1.0, y)),
+    ]

@@ -1,0 +1,3 @@
+"""Samples of what is made of elementary functions."""
+
+from __future__ import annotations

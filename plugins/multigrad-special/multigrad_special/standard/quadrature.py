@@ -1,0 +1,24 @@
+"""A double exponential rule (H. Takahasi and M. Mori, 1974) for what is positive and falls off from its end."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+__all__: list[str] = []
+
+
+def rule(xp: Any, width: Any) -> list[Any]:
+    """Nodes and weights for what falls off over a length of about `width`, on an axis of their own."""
+    numbers = [xp.asarray(n, dtype=width.dtype, device=xp.device_of(width)) for n in nodes()]
+    return [width[..., None] * n for n in numbers]
+
+
+@lru_cache
+def nodes() -> tuple[list[float], list[float]]:
+    """Nodes v > 0 and weights: v = exp(t - exp(-t)), at equal steps of t."""
+    step = 1 / 14
+    ts = [step * k for k in range(-52, 60)]
+    nodes = [math.exp(t - math.exp(-t)) for t in ts]
+    return nodes, [step * (1 + math.exp(-t)) * v for t, v in zip(ts, nodes, strict=True)]

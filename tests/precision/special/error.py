@@ -1,0 +1,34 @@
+"""The error functions and the normal distribution in mpmath, and the points at which they are tried, further out than their samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpmath import mp
+
+from .grids import HUGE, LARGE, MIDDLE, PROBABLE, REAL, SMALL, TAILS, Points
+
+
+def _ndtr(x: Any) -> Any:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
+FUNCTIONS: dict[str, Any] = {
+    "erf": mp.erf,
+    "erfc": mp.erfc,
+    "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+    "erfinv": mp.erfinv,
+    "ndtr": _ndtr,
+    "log_ndtr": lambda x: mp.log(_ndtr(x)),
+    "ndtri": lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1),
+}
+
+POINTS: dict[str, Points] = {
+    "erf": TAILS,
+    "erfc": TAILS,
+    "erfcx": [*REAL[: 2 * (len(SMALL) + len(MIDDLE))], *((x,) for x in (*LARGE, *HUGE, -18.0, -26.0))],
+    "erfinv": [(s * p,) for p in PROBABLE for s in (1, -1)],
+    "ndtr": TAILS,
+    "log_ndtr": [*TAILS, (-1e3,), (-1e6,)],
+    "ndtri": [(p,) for p in PROBABLE],
+}
