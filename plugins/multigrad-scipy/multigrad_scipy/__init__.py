@@ -2,10 +2,12 @@
 
     from multigrad_scipy import minimize
 
-    minimize(f, x0).x                                             # f is array-agnostic; its gradient is found by multigrad
+    minimize(f, x0).x                                             # f is array-agnostic; its gradient is found
+                                                                  by multigrad
     func.grad(lambda t: g(minimize(lambda x: f(x, t), x0).x))(t)      # the implicit function theorem
 
-The functions are those of scipy.optimize and scipy.integrate, and SciPy computes them. SciPy is imported when one is first asked for.
+The functions are those of scipy.optimize and scipy.integrate, and SciPy computes them. SciPy is imported when
+one is first asked for.
 """
 
 from __future__ import annotations

@@ -46,18 +46,24 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
                   progress: bool = False, order: int | None = None) -> Any:
     """Minimize the sum of the squares of what a function returns, as scipy.optimize.least_squares, which does it.
 
-    fun       array-agnostic: fun(x, *args, **kwargs) returns the residuals, an array or a nested structure of arrays
-    x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point', '3-point', 'cs'. None: by func.jacfwd
-    bounds    a pair of lower and upper bounds, or a scipy.optimize.Bounds: numbers, or arrays and nested structures as x0, Tensors among them
+    fun       array-agnostic: fun(x, *args, **kwargs) returns the residuals, an array or a nested structure of
+              arrays
+    x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of
+              numbers; real, of any shape
+    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point', '3-point',
+              'cs'. None: by func.jacfwd
+    bounds    a pair of lower and upper bounds, or a scipy.optimize.Bounds: numbers, or arrays and nested
+              structures as x0, Tensors among them
     loss      a name, or a function as SciPy takes it
     callback  called with x in the structure of x0, or with `intermediate_result`
     progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that differentiate
+    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that
+              differentiate
 
-    The others are SciPy's. Returns SciPy's OptimizeResult; `x` and `grad` have the structure of x0, `fun` that of what `fun` returns, and `cost`
-    is an array; `jac` is SciPy's matrix. If anything that `fun` or the bounds refer to, or args, requires grad or is being differentiated by a
-    transformation of `func`, then `x`, `fun`, `cost` and `grad` have its derivatives, by the implicit function theorem, with active bounds as equalities.
+    The others are SciPy's. Returns SciPy's OptimizeResult; `x` and `grad` have the structure of x0, `fun` that
+    of what `fun` returns, and `cost` is an array; `jac` is SciPy's matrix. If anything that `fun` or the bounds
+    refer to, or args, requires grad or is being differentiated by a transformation of `func`, then `x`, `fun`,
+    `cost` and `grad` have its derivatives, by the implicit function theorem, with active bounds as equalities.
 
     Raises as `minimize` does; NotImplementedError where a derivative is wanted and `loss` is a function.
     """
@@ -74,9 +80,7 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
     def residual(v: Any) -> Any:
         return ravelled(output(v))
 
-    with mg.no_grad():
-        start = point.given(point.start)
-        examples = Examples([residual(start), start, *limits])
+    examples = Examples([point.first(residual), point.start, *limits])
     settings = {"method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "loss": loss, "f_scale": f_scale, "diff_step": diff_step,
                 "tr_solver": tr_solver, "tr_options": tr_options, "jac_sparsity": jac_sparsity, "max_nfev": max_nfev, "verbose": verbose,
                 "workers": workers, "x_scale": x_scale}
@@ -97,22 +101,22 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
     with Bar(progress, "least_squares", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]
     result = gathered(found, point, examples, ("x", "cost", "grad"), ("x", "grad"))
-    numbers = np.stack([f.x for f in found]) if found else np.zeros((0, point.size))
+    at = np.stack([f.x for f in found]) if found else np.zeros((0, point.size))
 
     def cost(v: Any) -> Any:
         if callable(loss):
-            raise NotImplementedError("least_squares: a solution of a loss that is a function has no derivative; pass the loss by name, or call minimize")
+            raise NotImplementedError("least_squares: where loss is a function, the solution has no derivative; pass the loss by name, "
+                                      "or call minimize")
         z = mg.square(mg.multiply(residual(v), 1.0 / f_scale))
         return mg.multiply(mg.sum(LOSSES[loss](z)), 0.5 * f_scale**2)
 
     bounded = any(orders(x) or np.isfinite(examples.values(x)).any() for x in limits)
-    x = None
-    if orders(residual(examples.array(numbers, point.raw))) or any(map(orders, limits)):
-        x = minimum(func.grad(cost), numbers, point, examples, limits=limits if bounded else None, constraints=(), order=order,
+    x = point.given(examples.array(at, point.raw))
+    if any(map(orders, (residual(x), *limits))):
+        x = minimum(func.grad(cost), at, point, examples, limits=limits if bounded else None, constraints=(), order=order,
                     message=str(result.message))
-    if x is not None:
         result.update(x=point.unravel(x), cost=cost(x), grad=point.unravel(func.grad(cost)(x)))
-    result.fun = output(point.given(examples.array(numbers, point.raw)) if x is None else x)
+    result.fun = point.result(output(x))
     return result
 
 
@@ -121,18 +125,23 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
               full_output: bool = False, nan_policy: str | None = None, progress: bool = False, order: int | None = None, **kwargs: Any) -> Any:
     """Fit the parameters of a function to data by least squares, as scipy.optimize.curve_fit, which does it.
 
-    f         array-agnostic: f(xdata, *parameters), each an array without axes, returns an array of as many elements as ydata
+    f         array-agnostic: f(xdata, *parameters), each an array without axes, returns an array of as many
+              elements as ydata
     xdata     whatever `f` takes
     ydata     an array of any library, of shape (m,)
     p0        where to start: a vector or a list of numbers; None: ones, or inside of the bounds
-    sigma     the uncertainty of ydata: a number, an array of shape (m,), or its covariance matrix of shape (m, m)
-    jac       a function as `f` that returns the Jacobian of shape (m, n); or '2-point', '3-point', 'cs'. None: by func.jacfwd
+    sigma     the uncertainty of ydata: a number, an array of shape (m,), or its covariance matrix of shape (m,
+              m)
+    jac       a function as `f` that returns the Jacobian of shape (m, n); or '2-point', '3-point', 'cs'. None:
+              by func.jacfwd
     progress  show the evaluations of `f` as a bar by tqdm
-    order     the highest order of derivatives that the parameters are to have; None: two more than there are levels that differentiate
+    order     the highest order of derivatives that the parameters are to have; None: two more than there are
+              levels that differentiate
 
-    The others are SciPy's. Returns (popt, pcov), arrays of the library of ydata of shapes (n,) and (n, n); with full_output SciPy's infodict, message and
-    flag besides. If xdata, ydata, sigma, the bounds or anything that `f` refers to requires grad or is being differentiated by a transformation of
-    `func`, then popt and pcov have its derivatives, by the implicit function theorem, with active bounds as equalities.
+    The others are SciPy's. Returns (popt, pcov), arrays of the library of ydata of shapes (n,) and (n, n); with
+    full_output SciPy's infodict, message and flag besides. If xdata, ydata, sigma, the bounds or anything that
+    `f` refers to requires grad or is being differentiated by a transformation of `func`, then popt and pcov
+    have its derivatives, by the implicit function theorem, with active bounds as equalities.
 
     Raises as `minimize` does; NotImplementedError for nan_policy='omit'.
     """
@@ -160,10 +169,7 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     def residual(v: Any) -> Any:
         return weight(mg.subtract(model(v), y))
 
-    with mg.no_grad():
-        start = point.given(point.start)
-        at_start = residual(start)
-        examples = Examples([at_start, *limits])
+    examples = Examples([point.first(residual), *limits])
     bounded = any(orders(x) or np.isfinite(examples.values(x)).any() for x in limits)
 
     def solve(i: int, bar: Bar) -> Any:
@@ -182,11 +188,11 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
         found = [solve(i, bar) for i in range(examples.count)]
     popt, pcov = (np.stack([f[k] for f in found]) for k in range(2))
     fit = None
-    if orders(residual(examples.array(popt, raw))) or any(map(orders, limits)):
-        fit = minimum(func.grad(lambda v: mg.multiply(mg.sum(mg.square(residual(v))), 0.5)), popt, point, examples, limits=limits if bounded else None,
-                      constraints=(), order=order, message=str(found[0][3]))
+    if any(map(orders, (residual(point.given(examples.array(popt, raw))), *limits))):
+        gradient = func.grad(lambda v: mg.multiply(mg.sum(mg.square(residual(v))), 0.5))
+        fit = minimum(gradient, popt, point, examples, limits=limits if bounded else None, constraints=(), order=order, message=str(found[0][3]))
     if fit is None:
-        out = point.given(examples.array(popt, raw)), point.given(examples.array(pcov, raw))
+        out = point.returned(examples.array(popt, raw)), point.returned(examples.array(pcov, raw))
     else:
         out = fit, _covariance(residual, fit, absolute_sigma)
     return (*out, *found[0][2:]) if full_output else out

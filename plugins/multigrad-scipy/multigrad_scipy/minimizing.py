@@ -16,7 +16,7 @@ from multigrad.extend import innermost, is_array, level_of
 from .active import minimum
 from .arguments import Point, as_tuple, ravelled
 from .constraints import Constraint, Limits, as_limits, box, dense, read
-from .levels import Examples, backend_of, constant, numbers
+from .levels import Examples, backend_of, constant, numbers, orders
 from .progress import Bar
 from .results import gathered
 
@@ -34,23 +34,30 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     """Minimize a function of one array or of a nested structure of arrays, as scipy.optimize.minimize, which does it.
 
     fun          array-agnostic: fun(x, *args) returns one real number; with jac=True that and the gradient
-    x0           where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of numbers; real, of any shape
-    jac          a function as `fun` that returns the gradient in the structure of x0; True; or '2-point', '3-point', 'cs'. None: by func.grad
-    hess, hessp  likewise: functions that return the Hessian and its product with p, or what SciPy takes besides. Where the method uses one and none
-                 is given, by func.hessian and func.hvp
-    bounds       a scipy.optimize.Bounds or pairs (min, max); in lb and ub nested structures may stand, and Tensors
-    constraints  as SciPy takes them; Jacobians and Hessians that are not given (jac of '2-point', hess of BFGS()) are filled in
+    x0           where to start: an array of any library, a Tensor, a nested structure of these, or nested lists
+                 of numbers; real, of any shape
+    jac          a function as `fun` that returns the gradient in the structure of x0; True; or '2-point',
+                 '3-point', 'cs'. None: by func.grad
+    hess, hessp  likewise: functions that return the Hessian and its product with p, or what SciPy takes
+                 besides. Where the method uses one and none is given, by func.hessian and func.hvp
+    bounds       a scipy.optimize.Bounds or pairs (min, max); in lb and ub nested structures may stand, and
+                 Tensors
+    constraints  as SciPy takes them; Jacobians and Hessians that are not given (jac of '2-point', hess of
+                 BFGS()) are filled in
     callback     called with x in the structure of x0, or with `intermediate_result`, whose x has it
     progress     show the iterations as a bar by tqdm
-    order        the highest order of derivatives that `x` is to have; None: two more than there are levels that differentiate
+    order        the highest order of derivatives that `x` is to have; None: two more than there are levels that
+                 differentiate
 
-    Returns SciPy's OptimizeResult; `x` and `jac` have the structure of x0, `fun` is an array of its library. If anything that `fun`, the bounds or the
-    constraints refer to, or args, requires grad or is being differentiated by a transformation of `func`, then `x`, `fun` and `jac` have its
-    derivatives, by the implicit function theorem, with active bounds and constraints as equalities. There `x` is the minimum to working
-    precision. x0 only says where to start: nothing is differentiated by it.
+    Returns SciPy's OptimizeResult; `x` and `jac` have the structure of x0, `fun` is an array of its library. If
+    anything that `fun`, the bounds or the constraints refer to, or args, requires grad or is being
+    differentiated by a transformation of `func`, then `x`, `fun` and `jac` have its derivatives, by the
+    implicit function theorem, with active bounds and constraints as equalities. There `x` is the minimum to
+    working precision. x0 only says where to start: nothing is differentiated by it.
 
-    Raises what SciPy raises; TypeError and ValueError for an x0 or limits that do not fit; ImportError where progress needs tqdm; GradientError where a
-    derivative is wanted of what is no minimum, or of one that is not unique.
+    Raises what SciPy raises; TypeError and ValueError for an x0 or limits that do not fit; ImportError where
+    progress needs tqdm; GradientError where a derivative is wanted of what is no minimum, or of one that is not
+    unique.
     """
     point = Point(x0, "minimize")
     args = as_tuple(args)
@@ -69,11 +76,9 @@ class _Problem:
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], both: bool, point: Point, limits: Limits | None,
                  constraints: list[Constraint]) -> None:
         self.fun, self.args, self.both, self.point, self.limits, self.constraints = fun, args, both, point, limits, constraints
-        with mg.no_grad():
-            start = point.given(point.start)
-            seen = [self.value(start), start, *(c.function(start) for c in constraints)]
-        ends = [] if limits is None else list(limits)
-        self.examples = Examples([*seen, *ends, *(x for c in constraints for x in c.limits)])
+        self.ends = [*([] if limits is None else limits), *(x for c in constraints for x in c.limits)]
+        seen = [point.first(self.value), *(point.first(c.function) for c in constraints)]
+        self.examples = Examples([point.start, *seen, *self.ends])
 
     def value(self, v: Any, *args: Any) -> Any:
         out = self.fun(self.point.unravel(v), *(args or self.args))
@@ -119,11 +124,11 @@ class _Problem:
         slope = "grad" if found and "grad" in found[0] else "jac"  # trust-constr has the Jacobians of constraints in jac
         result = gathered(found, point, examples, ("x", "fun", slope), ("x", slope))
         at = np.stack([f.x for f in found]) if found else np.zeros((0, point.size))
-        x = minimum(self.gradient, at, point, examples, limits=self.limits, constraints=self.constraints, order=order,
-                    message=str(result.get("message", "")))
-        if x is not None:
-            result.x = point.unravel(x)
-            result.fun = mg.reshape(self.value(x), ())
+        there = point.given(examples.array(at, point.raw))
+        if any(map(orders, (self.value(there), *(c.function(there) for c in self.constraints), *self.ends))):
+            x = minimum(self.gradient, at, point, examples, limits=self.limits, constraints=self.constraints, order=order,
+                        message=str(result.message))
+            result.update(x=point.unravel(x), fun=mg.reshape(self.value(x), ()))
             if slope in result:
                 result[slope] = point.unravel(self.gradient(x))
         return result
@@ -145,10 +150,12 @@ def minimize_scalar(fun: Callable[..., Any], bracket: Any = None, bounds: Any = 
     bracket   two or three numbers or arrays without axes
     bounds    a pair of them, for the method 'bounded'; Tensors among them
     progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that differentiate
+    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that
+              differentiate
 
-    The arrays are of the library of the first array in bracket, bounds or args, else of the default backend. Returns SciPy's OptimizeResult, with `x` and
-    `fun` as arrays without axes. They have derivatives as those of `minimize` do, with a bound that is active as an equality.
+    The arrays are of the library of the first array in bracket, bounds or args, else of the default backend.
+    Returns SciPy's OptimizeResult, with `x` and `fun` as arrays without axes. They have derivatives as those of
+    `minimize` do, with a bound that is active as an equality.
 
     Raises as `minimize` does.
     """
@@ -160,7 +167,7 @@ def minimize_scalar(fun: Callable[..., Any], bracket: Any = None, bounds: Any = 
     first = float(numbers(constant(start)).ravel()[0])
     x0 = mg.asarray(first, backend=backend_of(raw), dtype=raw.dtype, device=raw.device)
     point = Point(x0 if any(level_of(x) for x in arrays) else innermost(x0), "minimize_scalar")
-    limits = None if bounds is None else as_limits(*bounds, 1, point, "bounds")
+    limits = None if bounds is None else as_limits(bounds[0], bounds[1], 1, point, "bounds")
     problem = _Problem(fun, args, False, point, limits, [])
     examples = problem.examples
 
