@@ -127,7 +127,8 @@ def timed(options: argparse.Namespace, effort: Effort) -> Part:
         announce(options, f"{case.workload}, {case.label}")
         results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
         part.verdicts += judging.of_result(results[-1])
-    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(("paths", beyond.WORKLOAD, special.SPECIAL, special.SOLVERS))]
+    beside = ("paths", beyond.WORKLOAD, special.SPECIAL, special.SOLVERS)
+    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(beside)]
     narrow = [r for r in results if r not in wide]
     part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
     together = [r for r in results if r.case.workload == judging.PROGRAMS]
