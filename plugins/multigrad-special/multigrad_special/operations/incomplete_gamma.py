@@ -47,14 +47,16 @@ def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
 
 @elementwise
 def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
-    """The derivative by p of the x at which P(a, x) is p; q is 1 - p."""
+    """The derivative by p of the x at which P(a, x) is p; q is 1 - p. Next to 0, where x may be lost, P is x**a / gamma(a + 1)."""
     inside, b, y = _within(xp, a, x)
-    positive = inside & (x > 0)
-    y = xp.where(positive, y, 1.0)
+    kind = xp.finfo(x.dtype)
+    low = inside & (x < float(kind.smallest_normal) / float(kind.eps))
+    y = xp.where(low, 1.0, y)
     t = gamma_tails.tail(xp, b, y)
-    value = y * gamma_tails.ratio(xp, b, y, t) / xp.where(positive, xp.where(t.upper, q, p), 1.0)
-    at_0 = xp.where((a > 1) & (p == 0), math.inf, xp.astype((a == 1) & (p == 0), x.dtype))
-    return xp.where(positive, value, xp.where((a > 0) & (x == 0), at_0, xp.where((a > 0) & (x == math.inf), x, math.nan)))
+    value = y * gamma_tails.ratio(xp, b, y, t) / xp.where(inside & ~low, xp.where(t.upper, q, p), 1.0)
+    b = xp.where(low, b, 1.0)
+    near = xp.where(low, p, 1.0) ** (1 / b - 1) * xp.exp(xp.special.gammaln(b + 1) / b) / b
+    return xp.where(low, near, xp.where(inside, value, xp.where((a > 0) & (x == math.inf), x, math.nan)))
 
 
 def _within(xp: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
