@@ -14,7 +14,7 @@ import multigrad as mg
 
 from ..standard import gamma_tails
 from ..standard.forms import elementwise
-from .declare import ON_JAX, declare
+from .declare import ON_JAX, ON_NUMPY, declare
 
 
 @elementwise
@@ -71,6 +71,12 @@ def _outside(xp: Any, a: Any, x: Any) -> Any:
     return xp.where((a > 0) & (x >= 0) & ((a < math.inf) | (x < math.inf)) | (a == 0) & (x > 0), xp.zeros_like(a), math.nan)
 
 
+def _declare(signature: str, doc: str, **partials: Any) -> mg.registry.Op:
+    """On JAX our forms: its own two have 10 digits in places, and it lacks the rest."""
+    name = signature.partition("(")[0]
+    return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, **partials)
+
+
 def _poisson_slope(xp: Any, k: Any, m: Any) -> Any:
     """The derivative of pdtrc(k, m) by m."""
     return _density(xp, xp.floor(k) + 1, m)
@@ -82,36 +88,36 @@ def declarations() -> list[mg.registry.Op]:
 
 def _of_gamma() -> list[mg.registry.Op]:
     return [
-        declare("gammainc(a, x, /)", "The regularized lower incomplete gamma function.", jax=f"{ON_JAX}gammainc",
-                a=lambda xp, a, x: -_by_shape(xp, a, x), x=lambda xp, a, x: _density(xp, a, x)),
-        declare("gammaincc(a, x, /)", "The regularized upper incomplete gamma function.", jax=f"{ON_JAX}gammaincc",
-                a=lambda xp, a, x: _by_shape(xp, a, x), x=lambda xp, a, x: -_density(xp, a, x)),
-        declare("gammaincinv(a, y, /)", "Where gammainc(a, x) is y; nan outside [0, 1].", jax=f"{ON_JAX}gammaincinv",
-                a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y)),
-        declare("gammainccinv(a, y, /)", "Where gammaincc(a, x) is y; nan outside [0, 1].", jax=f"{ON_JAX}gammainccinv",
-                a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y)),
+        _declare("gammainc(a, x, /)", "The regularized lower incomplete gamma function.",
+                 a=lambda xp, a, x: -_by_shape(xp, a, x), x=lambda xp, a, x: _density(xp, a, x)),
+        _declare("gammaincc(a, x, /)", "The regularized upper incomplete gamma function.",
+                 a=lambda xp, a, x: _by_shape(xp, a, x), x=lambda xp, a, x: -_density(xp, a, x)),
+        _declare("gammaincinv(a, y, /)", "Where gammainc(a, x) is y; nan outside [0, 1].",
+                 a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y)),
+        _declare("gammainccinv(a, y, /)", "Where gammaincc(a, x) is y; nan outside [0, 1].",
+                 a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y)),
     ]
 
 
 def _of_distributions() -> list[mg.registry.Op]:
     return [
-        declare("gdtr(a, b, x, /)", "The distribution function of the gamma distribution of rate a and shape b, gammainc(b, a x).",
-                jax=f"{ON_JAX}gdtr", a=lambda xp, a, b, x: x * _density(xp, b, a * x), b=lambda xp, a, b, x: -_by_shape(xp, b, a * x),
-                x=lambda xp, a, b, x: a * _density(xp, b, a * x)),
-        declare("gdtrc(a, b, x, /)", "1 - gdtr(a, b, x), accurate where it is small.",
-                jax=f"{ON_JAX}gdtrc", a=lambda xp, a, b, x: -x * _density(xp, b, a * x), b=lambda xp, a, b, x: _by_shape(xp, b, a * x),
-                x=lambda xp, a, b, x: -a * _density(xp, b, a * x)),
-        declare("chdtr(df, x, /)", "The distribution function of the chi-square distribution, gammainc(df / 2, x / 2).", jax=f"{ON_JAX}chdtr",
-                df=lambda xp, df, x: -0.5 * _by_shape(xp, 0.5 * df, 0.5 * x), x=lambda xp, df, x: 0.5 * _density(xp, 0.5 * df, 0.5 * x)),
-        declare("chdtrc(df, x, /)", "1 - chdtr(df, x), accurate where it is small.", jax=f"{ON_JAX}chdtrc",
-                df=lambda xp, df, x: 0.5 * _by_shape(xp, 0.5 * df, 0.5 * x), x=lambda xp, df, x: -0.5 * _density(xp, 0.5 * df, 0.5 * x)),
-        declare("chdtri(df, y, /)", "Where chdtrc(df, x) is y; nan outside [0, 1].", jax=f"{ON_JAX}chdtri",
-                df=lambda xp, df, ans: _quantile_by_shape(xp, 0.5 * df, 0.5 * ans),
-                y=lambda xp, df, y, ans: -2 * _quantile_slope(xp, 0.5 * df, 0.5 * ans, 1 - y, y)),
-        declare("pdtr(k, m, /)", "The distribution function of the Poisson distribution of mean m, gammaincc(floor(k) + 1, m); differentiable by m.",
-                jax=f"{ON_JAX}pdtr", m=lambda xp, k, m: -_poisson_slope(xp, k, m)),
-        declare("pdtrc(k, m, /)", "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
-                jax=f"{ON_JAX}pdtrc", m=lambda xp, k, m: _poisson_slope(xp, k, m)),
-        declare("pdtri(k, y, /)", "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; differentiable by y.",
-                jax=f"{ON_JAX}pdtri", y=lambda xp, k, y, ans: -_quantile_slope(xp, xp.trunc(k) + 1, ans, 1 - y, y)),
+        _declare("gdtr(a, b, x, /)", "The distribution function of the gamma distribution of rate a and shape b, gammainc(b, a x).",
+                 a=lambda xp, a, b, x: x * _density(xp, b, a * x), b=lambda xp, a, b, x: -_by_shape(xp, b, a * x),
+                 x=lambda xp, a, b, x: a * _density(xp, b, a * x)),
+        _declare("gdtrc(a, b, x, /)", "1 - gdtr(a, b, x), accurate where it is small.",
+                 a=lambda xp, a, b, x: -x * _density(xp, b, a * x), b=lambda xp, a, b, x: _by_shape(xp, b, a * x),
+                 x=lambda xp, a, b, x: -a * _density(xp, b, a * x)),
+        _declare("chdtr(df, x, /)", "The distribution function of the chi-square distribution, gammainc(df / 2, x / 2).",
+                 df=lambda xp, df, x: -0.5 * _by_shape(xp, 0.5 * df, 0.5 * x), x=lambda xp, df, x: 0.5 * _density(xp, 0.5 * df, 0.5 * x)),
+        _declare("chdtrc(df, x, /)", "1 - chdtr(df, x), accurate where it is small.",
+                 df=lambda xp, df, x: 0.5 * _by_shape(xp, 0.5 * df, 0.5 * x), x=lambda xp, df, x: -0.5 * _density(xp, 0.5 * df, 0.5 * x)),
+        _declare("chdtri(df, y, /)", "Where chdtrc(df, x) is y; nan outside [0, 1].",
+                 df=lambda xp, df, ans: _quantile_by_shape(xp, 0.5 * df, 0.5 * ans),
+                 y=lambda xp, df, y, ans: -2 * _quantile_slope(xp, 0.5 * df, 0.5 * ans, 1 - y, y)),
+        _declare("pdtr(k, m, /)", "The distribution function of the Poisson distribution of mean m, gammaincc(floor(k) + 1, m); differentiable by m.",
+                 m=lambda xp, k, m: -_poisson_slope(xp, k, m)),
+        _declare("pdtrc(k, m, /)", "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
+                 m=lambda xp, k, m: _poisson_slope(xp, k, m)),
+        _declare("pdtri(k, y, /)", "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; differentiable by y.",
+                 y=lambda xp, k, y, ans: -_quantile_slope(xp, xp.trunc(k) + 1, ans, 1 - y, y)),
     ]
