@@ -42,10 +42,11 @@ def expi(xp: Any, x: Any) -> Any:
     """
     positive = x > 0
     near = xp.where(positive & (x < 40), x, 1.0)
-    step = (near - ZERO) / ZERO - ZERO_REST / ZERO  # divided first, since a compiler adds constants
+    zero = ZERO + ZERO_REST
+    step = (near - ZERO) / zero - ZERO_REST / zero  # divided first, since a compiler adds constants
     close = xp.abs(step) < 0.5
-    logarithm = xp.where(close, xp.log1p(xp.where(close, step, 0.0)), xp.log(near / (ZERO + ZERO_REST)))
-    series = logarithm + step * ZERO * horner(_expi_coefficients(), near / SCALE)
+    logarithm = xp.where(close, xp.log1p(xp.where(close, step, 0.0)), xp.log(near / zero))
+    series = logarithm + step * zero * horner(_expi_coefficients(), near / SCALE)
     far = xp.where(x > 40, x, 40.0)
     half = xp.exp(0.5 * far)  # in two halves, so that it does not overflow before the result
     tail = half / far * horner([math.factorial(k) / SCALE**k for k in range(36)], SCALE / far) * half
