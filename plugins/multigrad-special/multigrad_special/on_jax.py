@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from . import standard
-from .standard.bessel import MAX_BESSEL
 from .standard.common import MAX_ORDER
 
 
@@ -51,10 +50,6 @@ log_ndtr = _compiled(standard.log_ndtr)
 beta = _compiled(standard.beta)
 betaln = _compiled(standard.betaln)
 """JAX's have 8 digits where one argument is large."""
-
-# What JAX lacks.
-iv = _compiled(standard.iv, MAX_BESSEL)
-ive = _compiled(standard.ive, MAX_BESSEL)
 
 
 @cache

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.special
 
 from .standard import order, refuse
-from .standard.bessel import MAX_BESSEL
 
 HALF = np.dtype(np.float16)
 
@@ -23,14 +22,11 @@ def polygamma(n: int, x: Any, /) -> Any:
     return value.astype(x.dtype) if x.dtype.kind == "f" else value
 
 
-def iv(v: int, z: Any, /) -> Any:
-    """SciPy's iv is for any order; the derivative by recurrence is for integers."""
-    return scipy.special.iv(order(v, "iv", MAX_BESSEL), z)
-
-
-def ive(v: int, z: Any, /) -> Any:
-    """As iv."""
-    return scipy.special.ive(order(v, "ive", MAX_BESSEL), z)
+def ive(v: Any, z: Any, /) -> Any:
+    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no derivative."""
+    if z.dtype.kind == "c":
+        raise refuse("ive", "numpy", z.dtype)
+    return __getattr__("ive")(v, z)
 
 
 @cache
