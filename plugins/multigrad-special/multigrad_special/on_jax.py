@@ -52,6 +52,17 @@ betaln = _compiled(standard.betaln)
 """JAX's have 8 digits where one argument is large."""
 
 
+def _of_order(v: float, name: str) -> Callable[[Any], Any]:
+    """The function of one order, by that of any order: it is compiled once for all that differentiating asks for."""
+    return lambda x: __getattr__(name)(jnp.full_like(x, v), x)
+
+
+j0, j1 = _of_order(0.0, "jv"), _of_order(1.0, "jv")
+y0, y1 = _of_order(0.0, "yn"), _of_order(1.0, "yn")
+k0, k1 = _of_order(0.0, "kv"), _of_order(1.0, "kv")
+k0e, k1e = _of_order(0.0, "kve"), _of_order(1.0, "kve")
+
+
 @cache
 def __getattr__(name: str) -> Any:
     """Any other form of `standard`, compiled when it is first asked for."""

@@ -15,6 +15,8 @@ TERMS = 26
 
 def _order(xp: Any, v: Any, z: Any) -> Any:
     """An order as a floating number, so that one less than an unsigned 0 is -1."""
+    if not hasattr(v, "dtype"):
+        return xp.full_like(xp.abs(z), v)
     return v if xp.isdtype(v.dtype, "real floating") else xp.astype(v, xp.result_type(xp.abs(z)))
 
 
@@ -37,7 +39,7 @@ def _rising(xp: Any, name: str, v: Any, z: Any) -> Any:
 
 
 def _from_pole(xp: Any, z: Any, ans: Any, slope: Any) -> Any:
-    """At 0 a function Y comes from an infinity with an infinite slope, the other way."""
+    """At 0 a function Y or K comes from an infinity with an infinite slope, the other way."""
     return xp.where(z == 0, -ans, slope)
 
 
@@ -75,7 +77,7 @@ def _slope_of_ive(xp: Any, v: Any, z: Any, ans: Any) -> Any:
 
 def _slope_of_kve(xp: Any, v: Any, z: Any, ans: Any) -> Any:
     v = _order(xp, v, z)
-    return _slope_of_scaled(xp, v, z, ans - _rising(xp, "kve", v, z), 1.0)
+    return _from_pole(xp, z, ans, _slope_of_scaled(xp, v, z, ans - _rising(xp, "kve", v, z), 1.0))
 
 
 def _slope_of_i0e(xp: Any, x: Any, ans: Any) -> Any:
@@ -87,11 +89,12 @@ def _slope_of_i1e(xp: Any, x: Any, ans: Any) -> Any:
 
 
 def _slope_of_k0e(xp: Any, x: Any, ans: Any) -> Any:
-    return _slope_of_scaled(xp, xp.zeros_like(x), x, ans - xp.special.k1e(x), 1.0)
+    return _from_pole(xp, x, ans, _slope_of_scaled(xp, xp.zeros_like(x), x, ans - xp.special.k1e(x), 1.0))
 
 
 def _slope_of_k1e(xp: Any, x: Any, ans: Any) -> Any:
-    return _slope_of_scaled(xp, xp.ones_like(x), x, ans - 0.5 * (xp.special.k0e(x) + xp.special.kve(xp.full_like(x, 2.0), x)), 1.0)
+    mean = 0.5 * (xp.special.k0e(x) + xp.special.kve(xp.full_like(x, 2.0), x))
+    return _from_pole(xp, x, ans, _slope_of_scaled(xp, xp.ones_like(x), x, ans - mean, 1.0))
 
 
 def declarations() -> list[mg.registry.Op]:

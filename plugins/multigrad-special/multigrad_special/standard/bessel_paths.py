@@ -55,8 +55,7 @@ def scaled_k(xp: Any, v: Any, x: Any) -> Any:
 
 def scaled_i(xp: Any, v: Any, x: Any) -> Any:
     """exp(-x) I_v(x): the path of steepest descent of DLMF 10.32.12, along which all is positive."""
-    most = xp.minimum(math.pi + 0 * x, 9.5 / xp.sqrt(xp.hypot(x, v)))
-    angle, sine, weights = _angles(xp, most)
+    most, angle, sine, weights = _angles(xp, xp.hypot(x, v))
     x, v = x[..., None], v[..., None]
     r = v * angle / sine
     h = xp.hypot(x, r)
@@ -67,8 +66,7 @@ def scaled_i(xp: Any, v: Any, x: Any) -> Any:
 def small_j(xp: Any, v: Any, x: Any) -> Any:
     """J_v(x) for x <= v: the path of steepest descent of DLMF 10.9.17, along which all is positive."""
     slow = xp.maximum(xp.sqrt((v - x) * (v + x)), 3 * x ** (2 / 3))
-    most = xp.minimum(math.pi + 0 * x, 9.5 / xp.sqrt(slow))
-    angle, sine, weights = _angles(xp, most)
+    most, angle, sine, weights = _angles(xp, slow)
     x, v = x[..., None], v[..., None]
     ratio = angle / sine
     root = xp.sqrt((v - x) * (v + x) + v * v * (xp.maximum(angle - sine, 0 * sine) / sine * (ratio + 1)))
@@ -76,12 +74,14 @@ def small_j(xp: Any, v: Any, x: Any) -> Any:
     return most / math.pi * xp.sum(weights * xp.exp(exponent), axis=-1)
 
 
-def _angles(xp: Any, most: Any) -> tuple[Any, Any, Any]:
-    """Nodes between 0 and `most`, which is at most pi, their sines, and weights."""
+def _angles(xp: Any, sharp: Any) -> tuple[Any, Any, Any, Any]:
+    """How far the angle goes, where exponents fall as `sharp` times the cosine does; nodes, their sines, and weights."""
+    share = ENOUGH / 2 / sharp
+    most = 2 * xp.asin(xp.sqrt(xp.where(share < 1, share, 1.0)))
     near, far, weights = (_constants(xp, most, numbers) for numbers in _double_exponential())
     angle = most[..., None] * near
     rest = (math.pi - most)[..., None] + most[..., None] * far
-    return angle, xp.where(near < 0.5, xp.sin(angle), xp.sin(rest)), weights
+    return most, angle, xp.where(near < 0.5, xp.sin(angle), xp.sin(rest)), weights
 
 
 def hankel(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
