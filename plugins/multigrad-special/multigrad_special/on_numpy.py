@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numpy as np
 import scipy.special
 
 from .standard import order, refuse
 from .standard.bessel import MAX_BESSEL
+
+HALF = np.dtype(np.float16)
 
 
 def polygamma(n: int, x: Any, /) -> Any:
@@ -26,3 +31,36 @@ def iv(v: int, z: Any, /) -> Any:
 def ive(v: int, z: Any, /) -> Any:
     """As iv."""
     return scipy.special.ive(order(v, "ive", MAX_BESSEL), z)
+
+
+@cache
+def __getattr__(name: str) -> Callable[..., Any]:
+    """`scipy.special.<name>` with the dtype of the floating arguments for its result, also where an array of integers meets one of float32.
+
+    float16 is computed in float32. A complex array that SciPy's function does not take raises TypeError.
+    """
+    function = getattr(scipy.special, name, None)
+    if name.startswith("_") or not callable(function):
+        raise AttributeError(name)
+
+    def call(*given: Any) -> Any:
+        if any(x.dtype is HALF for x in given):
+            return call(*(x.astype(np.float32) if x.dtype is HALF else x for x in given)).astype(HALF)
+        try:
+            out = function(*given)
+        except TypeError:
+            for x in given:
+                if np.asarray(x).dtype.kind not in "iuf":
+                    raise refuse(name, "numpy", np.asarray(x).dtype) from None
+            raise
+        for x in given:
+            if x.dtype is not out.dtype:
+                break
+        else:
+            return out
+        floating = [x.dtype for x in given if x.dtype.kind in "fc"]
+        dtype = np.result_type(*floating) if floating else out.dtype
+        return out.astype(dtype, copy=False)
+
+    call.__name__ = name
+    return call
