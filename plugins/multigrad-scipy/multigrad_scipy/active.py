@@ -1,9 +1,8 @@
-"""The equation that a minimum under bounds and constraints solves, with those that are active taken as equalities: the conditions of Karush, Kuhn
-and Tucker.
+"""The conditions of Karush, Kuhn and Tucker: the equation that a minimum solves, with active bounds and constraints as equalities.
 
-The unknowns are the vector x and one multiplier for each element that a constraint computes. For each element of x the equation says that it is at its
-bound, or that the gradient of the Lagrangian f - multipliers . c vanishes; for each element of a constraint that it is at its limit, or that the
-multiplier vanishes.
+The unknowns are the vector x and one multiplier for each element that a constraint computes. For each element
+of x the equation says that it is at its bound, or that the gradient of the Lagrangian f - multipliers . c
+vanishes; for each element of a constraint that it is at its limit, or that the multiplier vanishes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class _Sides(NamedTuple):
 
 def minimum(gradient: Callable[[Any], Any], x: Any, point: Point, examples: Examples, *, limits: Limits | None, constraints: Sequence[Constraint],
             order: int | None, message: str) -> Any:
-    """The minimum near `x` as a vector with the derivatives of whatever the functions refer to; None if they refer to nothing that has one.
+    """The minimum near `x` as a vector with the derivatives of whatever the functions refer to.
 
     gradient  of the function that is minimized, from vectors to vectors
     x         the numbers of the minimum for each example, of shape (count, n)
@@ -49,13 +48,13 @@ def minimum(gradient: Callable[[Any], Any], x: Any, point: Point, examples: Exam
     """
     n = point.size
     if limits is None and not constraints:
-        return solution(gradient, x, point.raw, examples, name=point.name, order=order, message=message)
+        return solution(gradient, x, point, examples, name=point.name, order=order, message=message)
 
     def together(v: Any) -> Any:
         return _joined([c.function(v) for c in constraints])
 
     with mg.no_grad():
-        at = examples.array(x, point.raw)
+        at = point.given(examples.array(x, point.raw))
         slope = examples.values(gradient(at))
         values = examples.values(together(at)) if constraints else np.zeros((examples.count, 0))
         normals = examples.values(jacobian(together, at)) if constraints else np.zeros((examples.count, 0, n))
@@ -89,9 +88,7 @@ def minimum(gradient: Callable[[Any], Any], x: Any, point: Point, examples: Exam
             g = mg.where(at_bound[0], mg.subtract(v, at_bound[1]), g)
         return g if at_limit is None else mg.concat([g, c])
 
-    z = solution(residual, np.concatenate([x, multipliers], axis=1), point.raw, examples, name=point.name, order=order, message=message)
-    if z is None:
-        return None
+    z = solution(residual, np.concatenate([x, multipliers], axis=1), point, examples, name=point.name, order=order, message=message)
     return z[:n]
 
 
@@ -114,7 +111,8 @@ def _numbers(limits: Sequence[Limits], examples: Examples, n: int) -> tuple[Any,
 def _active(x: Any, slope: Any, values: Any, normals: Any, low: Any, high: Any, least: Any, most: Any) -> tuple[_Sides, _Sides, Any]:
     """Which bounds and which constraints of one example are active, and the multipliers of the constraints.
 
-    Those are candidates that are near. Of these the ones are active whose multiplier has the right sign and is larger than the distance.
+    Those are candidates that are near. Of these the ones are active whose multiplier has the right sign and is
+    larger than the distance.
     """
     below, above = x - low, high - x
     fixed = _Sides(_near(below, low), _near(above, high))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.extend import innermost, is_array, level_of
 
-from .levels import Examples, backend_of, constant
+from .levels import Examples, backend_of, constant, orders
 
 __all__ = ["Point", "as_tuple", "ravelled"]
 
@@ -23,6 +24,9 @@ class Point:
     raw      the raw array in it, whose library, dtype and device those of all arrays are
     size     its length
     unravel  from a vector to the arguments
+
+    Functions get raw arrays, or Tensors where x0 is one, where raw arrays do not go with what they refer to,
+    and where what they return is a layer.
     """
 
     def __init__(self, x0: Any, name: str) -> None:
@@ -31,7 +35,7 @@ class Point:
         self.start = constant(start)
         self.raw = innermost(start)
         self.size = int(start.shape[0])
-        self.tensors = level_of(start) > 0
+        self.tensors = self._returns_tensors = level_of(start) > 0
         xp = mg.namespace(self.raw)
         if xp.isdtype(start.dtype, "complex floating"):
             raise TypeError(f"{name}: x0 is of dtype {start.dtype}; pass the real and the imaginary part as two arrays")
@@ -58,8 +62,31 @@ class Point:
         return func.ravel_pytree(x0)
 
     def given(self, array: Any) -> Any:
-        """An array of this library as the user's functions get it: a Tensor if x0 was one."""
+        """An array of this library as the user's functions get it."""
         return mg.asarray(array) if self.tensors and not level_of(array) else array
+
+    def returned(self, array: Any) -> Any:
+        """An array of this library as results have it: a Tensor if x0 was one."""
+        return mg.asarray(array) if self._returns_tensors and not level_of(array) else array
+
+    def result(self, out: Any) -> Any:
+        """What a function returned, as results have it: raw arrays for raw arrays, unless it has derivatives or is a batch."""
+        vector, unravel = func.ravel_pytree(out)
+        plain = not self._returns_tensors and level_of(vector) == 1 and not orders(vector)
+        return unravel(innermost(vector)) if plain else out
+
+    def first(self, function: Callable[[Any], Any]) -> Any:
+        """What a function of vectors returns at the start. Nothing is recorded. From here on it is known whether functions get Tensors."""
+        with mg.no_grad():
+            try:
+                out = function(self.given(self.start))
+            except TypeError:
+                if self.tensors:
+                    raise
+                self.tensors = True
+                out = function(self.given(self.start))
+        self.tensors = self.tensors or level_of(out) > 0
+        return out
 
     def vector(self, z: Any) -> Any:
         """A raw array of this library with the numbers `z`."""
@@ -73,18 +100,22 @@ class Point:
         """What SciPy calls after each iteration: the user's callback, in the form that it has, and the bar."""
         if callback is None:
             return (lambda *_: bar.step()) if bar is not None and bar.shown else None
-        step = (lambda: None) if bar is None else bar.step
+
+        def shown(x: Any) -> Any:
+            if bar is not None:
+                bar.step()
+            return self.unravel(self.returned(self.vector(x)))
+
         if set(inspect.signature(callback).parameters) == {"intermediate_result"}:
             def told(intermediate_result: Any) -> Any:
-                step()
-                intermediate_result.x = self.unravel(self.array(intermediate_result.x))
-                return callback(intermediate_result=intermediate_result)
+                result = type(intermediate_result)(intermediate_result)
+                result.x = shown(result.x)
+                return callback(intermediate_result=result)
 
             return told
 
         def called(x: Any, *state: Any) -> Any:
-            step()
-            return callback(self.unravel(self.array(x)), *state)
+            return callback(shown(x), *state)
 
         return called
 

@@ -121,7 +121,8 @@ def box(bounds: Any, point: Point) -> Limits | None:
         return as_limits(bounds.lb, bounds.ub, point.size, point, "bounds")
     pairs = list(bounds)
     if len(pairs) != point.size or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{point.name}: bounds must be a scipy.optimize.Bounds or a sequence of {point.size} pairs (min, max), one for each element of x0")
+        raise ValueError(f"{point.name}: bounds must be a scipy.optimize.Bounds or a sequence of {point.size} pairs (min, max), one for each element "
+                         "of x0")
     lower, upper = zip(*pairs, strict=True)
     return as_limits([-np.inf if x is None else x for x in lower], [np.inf if x is None else x for x in upper], point.size, point, "bounds")
 
@@ -140,7 +141,8 @@ def _read(given: Any, point: Point) -> Constraint:
         return Constraint(lambda v: mg.matmul(matrix, v), as_limits(given.lb, given.ub, matrix.shape[0], point, "a constraint"), given, ())
     if isinstance(given, dict):
         if given.get("type") not in ("eq", "ineq") or not callable(given.get("fun")):
-            raise ValueError(f"{point.name}: a constraint that is a dictionary has 'type', which is 'eq' or 'ineq', and 'fun', a function; got {given!r}")
+            raise ValueError(f"{point.name}: a constraint that is a dictionary has 'type', which is 'eq' or 'ineq', and 'fun', a function; got "
+                             f"{given!r}")
         fun, args = given["fun"], as_tuple(given.get("args", ()))
         lower, upper = 0.0, 0.0 if given["type"] == "eq" else np.inf
     elif isinstance(given, scipy.optimize.NonlinearConstraint):
@@ -151,6 +153,5 @@ def _read(given: Any, point: Point) -> Constraint:
     def function(v: Any) -> Any:
         return ravelled(fun(point.unravel(v), *args))
 
-    with mg.no_grad():
-        size = int(function(point.given(point.start)).shape[0])
+    size = int(point.first(function).shape[0])
     return Constraint(function, as_limits(lower, upper, size, point, "a constraint"), given, args)

@@ -1,12 +1,14 @@
 """The solution of an equation as a differentiable function of whatever the equation refers to.
 
-Let F(z, theta) = 0 at z, and A = dF/dz there. The implicit function theorem gives dz = -A^-1 dF. It is applied by the iteration
+Let F(z, theta) = 0 at z, and A = dF/dz there. The implicit function theorem gives dz = -A^-1 dF. It is applied
+by the iteration
 
     z  <-  z - A^-1 F(z, theta)
 
-with A held constant, begun at the numbers of the solution, where it changes nothing. As a function of theta each step makes one more order of the
-Taylor series of the solution right: the error e of the series becomes (1 - A^-1 dF/dz) e, and the factor vanishes at the solution. F is
-recorded, pushed forward and batched as any other code, by every level that differentiates what it refers to.
+with A held constant, begun at the numbers of the solution, where it changes nothing. As a function of theta
+each step makes one more order of the Taylor series of the solution right: the error e of the series becomes (1
+- A^-1 dF/dz) e, and the factor vanishes at the solution. F is recorded, pushed forward and batched as any other
+code, by every level that differentiates what it refers to.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from multigrad import func
 from multigrad.autograd import Function
 from multigrad.errors import GradientError
 
+from .arguments import Point
 from .levels import Examples, orders
 
 __all__ = ["MORE", "jacobian", "limited", "solution"]
@@ -65,8 +68,8 @@ class Limited(Function):
 
 def _lower(ctx: Any, x: Any) -> Any:
     if ctx.left == 0:
-        raise GradientError(f"{ctx.solver}: a derivative of a higher order was asked for than the solution was made for. Pass order=, the highest one that "
-                            f"is needed, to {ctx.solver}.")
+        raise GradientError(f"{ctx.solver}: a derivative of a higher order was asked for than the solution was made for. Pass order=, the highest "
+                            f"one that is needed, to {ctx.solver}.")
     (of,) = ctx.saved_tensors
     return limited(x, of, ctx.left - 1, ctx.solver)
 
@@ -83,35 +86,31 @@ def jacobian(residual: Residual, z: Any) -> Any:
         return func.jacrev(residual)(z)
 
 
-def solution(residual: Residual, z: Any, like: Any, examples: Examples, *, name: str, order: int | None, message: str = "") -> Any:
-    """The solution of residual(z) = 0 near `z`, with the derivatives of whatever `residual` refers to; None if that has none.
+def solution(residual: Residual, z: Any, point: Point, examples: Examples, *, name: str, order: int | None, message: str = "") -> Any:
+    """The solution of residual(z) = 0 near `z`, with the derivatives of whatever `residual` refers to.
 
     residual  a function from a vector to one of the same length
     z         the numbers of the solution for each example, of shape (count, m)
-    like      a raw array of the library, dtype and device that the vectors have
+    point     says of which library the vectors are
     order     the highest order of derivatives, None for MORE than there are levels
     message   what the solver said
 
     Raises GradientError where `z` is no solution, or the Jacobian there is singular.
     """
-    count = orders(residual(examples.array(z, like)))
-    if not count:
-        return None
-    order = count + MORE if order is None else order
-    z, matrix = _polished(residual, z, like, examples, name, message)
-    x = examples.array(z, like)
-    a = examples.array(matrix, like)
+    z, matrix = _polished(residual, z, point, examples, name, message)
+    x, a = (point.given(examples.array(values, point.raw)) for values in (z, matrix))
+    order = orders(residual(x)) + MORE if order is None else order
     for _ in range(order):
         x = mg.subtract(x, mg.linalg.solve(a, residual(x)))
     return limited(x, x, order, name)
 
 
-def _polished(residual: Residual, z: Any, like: Any, examples: Examples, name: str, message: str) -> tuple[Any, Any]:
+def _polished(residual: Residual, z: Any, point: Point, examples: Examples, name: str, message: str) -> tuple[Any, Any]:
     """The solution after a few steps of Newton's method, with the Jacobian there."""
-    eps = float(mg.namespace(like).finfo(like.dtype).eps)
+    eps = float(mg.namespace(point.raw).finfo(point.raw.dtype).eps)
     last = np.inf
     for step in range(STEPS):
-        x = examples.array(z, like)
+        x = point.given(examples.array(z, point.raw))
         with mg.no_grad():
             value, matrix = examples.values(residual(x)), examples.values(jacobian(residual, x))
         moves = np.stack([_move(v, a, eps, name) for v, a in zip(value, matrix, strict=True)]) if len(z) else value
@@ -121,7 +120,7 @@ def _polished(residual: Residual, z: Any, like: Any, examples: Examples, name: s
         if not far < last / 2:  # rounding errors are all that is left
             break
         last = far
-        z = examples.values(examples.array(z - moves, like))
+        z = examples.values(examples.array(z - moves, point.raw))
         if far <= eps:
             break
     if last > eps**0.4:
@@ -143,14 +142,14 @@ def _move(value: Any, matrix: Any, eps: float, name: str) -> Any:
     columns = np.max(np.abs(scaled), axis=0, initial=0.0)
     scaled = scaled / np.where(columns == 0.0, 1.0, columns)
     if len(value) and np.linalg.cond(scaled) > 0.05 / eps:
-        raise GradientError(f"{name}: the solution has no derivative: the Jacobian of the equation that it solves is singular there (a double root, a flat "
-                            "minimum, or constraints that repeat each other). Make the solution unique, as by a small penalty, or detach() what the "
-                            "function refers to.")
+        raise GradientError(f"{name}: the solution has no derivative: the Jacobian of the equation that it solves is singular there "
+                            "(a double root, a flat minimum, or constraints that repeat each other). Make the solution unique, as by a "
+                            "small penalty, or detach() what the function refers to.")
     return np.linalg.solve(matrix, value)
 
 
 def _no_solution(name: str, far: float, message: str) -> GradientError:
-    said = f" The solver said: {message}." if message else ""
-    return GradientError(f"{name}: the derivative of the solution is that of an equation which it does not solve: Newton's method would move it by "
-                         f"{far:.1e} of its size.{said} Let the solver come closer, by tol=, options= or another x0, or detach() what the function "
-                         "refers to.")
+    said = f" The solver said: {message.rstrip('.')}." if message else ""
+    return GradientError(f"{name}: the solution has no derivative: it does not solve the equation that a derivative would follow from. "
+                         f"Newton's method would move it by {far:.1e} of its size.{said} Let the solver come closer, by tol=, options= or "
+                         "another x0, or detach() what the function refers to.")

@@ -1,6 +1,7 @@
 """What surrounds a call: the transformations that batch what its functions return, and those that differentiate it.
 
-SciPy computes with numbers, so a solver runs on the values at the bottom of all layers. Inside `func.vmap` there is one problem for each example.
+SciPy computes with numbers, so a solver runs on the values at the bottom of all layers. Inside `func.vmap`
+there is one problem for each example.
 """
 
 from __future__ import annotations

@@ -98,9 +98,11 @@ class _Solve(Function):
         def example(x: Any, axis: Any, i: int) -> Any:
             return x if axis is None else mg.moveaxis(x, axis, 0)[i, ...]
 
-        solved = [_Solve.apply(example(b, in_dims[0], i), system, program, flipped, *[example(x, a, i) for x, a in zip(arrays, in_dims[4:], strict=True)])
-                  for i in range(info.batch_size)]
-        return mg.stack(solved), 0
+        def solved(i: int) -> Any:
+            inner = [example(x, axis, i) for x, axis in zip(arrays, in_dims[4:], strict=True)]
+            return _Solve.apply(example(b, in_dims[0], i), system, program, flipped, *inner)
+
+        return mg.stack([solved(i) for i in range(info.batch_size)]), 0
 
 
 def _product(program: Program, flipped: bool, v: Any, arrays: Any) -> Any:
@@ -116,22 +118,27 @@ def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = N
                  rtol: float | None = None, atol: float = 0.0, maxiter: int | None = None, progress: bool = False) -> Any:
     """Solve A x = b, where `matvec(x)` is the product A x, by an iterative method of scipy.sparse.linalg.
 
-    matvec     array-agnostic and linear: from an array or a nested structure of arrays as `b` to one with as many elements
+    matvec     array-agnostic and linear: from an array or a nested structure of arrays as `b` to one with as
+               many elements
     b          an array of any library, a Tensor, or a nested structure of these; real
-    method     'bicg', 'bicgstab', 'cg', 'cgs', 'gcrotmk', 'gmres', 'lgmres', 'minres', 'qmr' or 'tfqmr'. None: 'cg' if `symmetric`, else 'gmres'
-    symmetric  whether A is equal to its transpose, so that one method serves for derivatives; 'cg' wants it positive definite, too
+    method     'bicg', 'bicgstab', 'cg', 'cgs', 'gcrotmk', 'gmres', 'lgmres', 'minres', 'qmr' or 'tfqmr'. None:
+               'cg' if `symmetric`, else 'gmres'
+    symmetric  whether A is equal to its transpose, so that one method serves for derivatives; 'cg' wants it
+               positive definite, too
     x0         where to start, as `b`; zeros if None
-    rtol       how large the residual may be, as a part of the norm of b; None: the 2/3rd power of the dtype's eps, 4e-11 for float64
+    rtol       how large the residual may be, as a part of the norm of b; None: the 2/3rd power of the dtype's
+               eps, 4e-11 for float64
     atol       how large it may be in any case
     maxiter    SciPy's
     progress   show the products with A as a bar by tqdm
 
-    Returns x in the structure of `b`. It is differentiable by `b` and by whatever `matvec` refers to, to any order: each derivative solves one more
-    system, with A or its transpose, whose products come from `matvec` itself. Inside of `vmap`, or where matvec applies a derivative of the user's
-    own, the matrix is made and the system is solved directly.
+    Returns x in the structure of `b`. It is differentiable by `b` and by whatever `matvec` refers to, to any
+    order: each derivative solves one more system, with A or its transpose, whose products come from `matvec`
+    itself. Inside of `vmap`, or where matvec applies a derivative of the user's own, the matrix is made and the
+    system is solved directly.
 
-    Raises RuntimeError where the method does not converge; TypeError and ValueError for a `b` or a result of `matvec` that does not fit; ImportError
-    where progress needs tqdm.
+    Raises RuntimeError where the method does not converge; TypeError and ValueError for a `b` or a result of
+    `matvec` that does not fit; ImportError where progress needs tqdm.
     """
     point = Point(b, "linear_solve")
     method = method or ("cg" if symmetric else "gmres")

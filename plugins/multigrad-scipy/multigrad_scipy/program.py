@@ -1,8 +1,8 @@
 """What a function of one vector does, as a list of operations, so that it can be done again with other values of what it refers to.
 
-A function refers to arrays from outside. Where a transformation differentiates these, they are worth nothing once the transformation has finished,
-but its backward pass needs the function after that. So the operations on the argument are noted once, while the function runs, with the arrays from
-outside as arguments of their own.
+A function refers to arrays from outside. Where a transformation differentiates these, they are worth nothing
+once the transformation has finished, but its backward pass needs the function after that. So the operations on
+the argument are noted once, while the function runs, with the arrays from outside as arguments of their own.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ def gathered(found: Sequence[Any], point: Point, examples: Examples, arrays: Seq
     arrays   the fields that become arrays of the library of x0
     vectors  those of them that have an element for each of x0, and get its structure
 
-    Inside of `vmap`, `success` is whether all examples succeeded, numbers of calls are their sums, and `examples` has SciPy's results.
+    Inside of `vmap`, `success` is whether all examples succeeded, numbers of calls are their sums, and
+    `examples` has SciPy's results.
     """
     import numpy as np
 
@@ -30,5 +31,5 @@ def gathered(found: Sequence[Any], point: Point, examples: Examples, arrays: Seq
         if key in found[0]:
             stacked = np.stack([np.asarray(f[key], dtype=np.float64) for f in found])
             array = examples.array(stacked, point.raw)
-            result[key] = point.unravel(point.given(array)) if key in vectors else point.given(array)
+            result[key] = point.unravel(point.returned(array)) if key in vectors else point.returned(array)
     return result

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-import multigrad as mg
 from multigrad import func
 
 from .arguments import Point, as_tuple, ravelled
 from .constraints import dense
 from .implicit import jacobian, solution
-from .levels import Examples
+from .levels import Examples, orders
 from .progress import Bar
 from .results import gathered
 
@@ -29,20 +28,26 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
          options: Any = None, *, progress: bool = False, order: int | None = None) -> Any:
     """Find where a function of one array or of a nested structure of arrays vanishes, as scipy.optimize.root, which does it.
 
-    fun       array-agnostic: fun(x, *args) returns an array or a nested structure of arrays, with as many elements as x0; with jac=True that and
-              its Jacobian. Under the method 'lm' it may return more: x is where the sum of their squares is least
-    x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, or True. None: by func.jacfwd where the method uses one. False: by SciPy's differences
+    fun       array-agnostic: fun(x, *args) returns an array or a nested structure of arrays, with as many
+              elements as x0; with jac=True that and its Jacobian. Under the method 'lm' it may return more: x
+              is where the sum of their squares is least
+    x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of
+              numbers; real, of any shape
+    jac       a function as `fun` that returns the Jacobian, or True. None: by func.jacfwd where the method uses
+              one. False: by SciPy's differences
     callback  called with x and the residual, in their structures, by the methods that call one
     progress  show the evaluations of `fun` as a bar by tqdm
-    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that differentiate
+    order     the highest order of derivatives that `x` is to have; None: two more than there are levels that
+              differentiate
 
-    Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of what `fun` returns. If anything that `fun` refers to, or args, requires
-    grad or is being differentiated by a transformation of `func`, then `x` has its derivatives, by the implicit function theorem, and is the root
-    to working precision. x0 only says where to start: nothing is differentiated by it.
+    Returns SciPy's OptimizeResult; `x` has the structure of x0, `fun` that of what `fun` returns. If anything
+    that `fun` refers to, or args, requires grad or is being differentiated by a transformation of `func`, then
+    `x` has its derivatives, by the implicit function theorem, and is the root to working precision. x0 only
+    says where to start: nothing is differentiated by it.
 
-    Raises what SciPy raises; TypeError and ValueError for an x0 that does not fit; ImportError where progress needs tqdm; GradientError where a
-    derivative is wanted of what is no root, or of one where the Jacobian is singular.
+    Raises what SciPy raises; TypeError and ValueError for an x0 that does not fit; ImportError where progress
+    needs tqdm; GradientError where a derivative is wanted of what is no root, or of one where the Jacobian is
+    singular.
     """
     point = Point(x0, "root")
     args = as_tuple(args)
@@ -55,12 +60,10 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
     def residual(v: Any) -> Any:
         return ravelled(output(v))
 
-    with mg.no_grad():
-        start = point.given(point.start)
-        first = residual(start)
+    first = point.first(residual)
     if first.shape[0] != point.size and (method != "lm" or first.shape[0] < point.size):
         raise ValueError(f"root: fun returns {first.shape[0]} elements for the {point.size} of x0")
-    examples = Examples([first, start])
+    examples = Examples([first, point.start])
 
     def solve(i: int, bar: Bar) -> Any:
         called = partial(point.called, examples, i)
@@ -71,9 +74,9 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
             slope = lambda z: dense(called(lambda v: jac(point.unravel(v), *args), z), point.size)
         elif jac is None and method in JACOBIAN:
             slope = partial(called, lambda v: jacobian(residual, v))
-        told = None if callback is None else lambda z, f: callback(point.unravel(point.array(z)), point.array(f))
-        return scipy.optimize.root(bar.counting(partial(called, residual)), examples.values(point.start)[i], method=method, jac=slope or False, tol=tol,
-                                   callback=told, options=options)
+        told = None if callback is None else lambda z, f: callback(point.unravel(point.returned(point.vector(z))), point.returned(point.vector(f)))
+        return scipy.optimize.root(bar.counting(partial(called, residual)), examples.values(point.start)[i], method=method, jac=slope or False,
+                                   tol=tol, callback=told, options=options)
 
     with Bar(progress, "root", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]
@@ -86,9 +89,10 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
         value, pullback = func.vjp(residual, v)
         return pullback(value)[0]
 
-    x = solution(equation, numbers, point.raw, examples, name="root", order=order, message=str(result.message))
-    if x is not None:
-        result.x = point.unravel(x)
-    result.fun = output(point.given(examples.array(numbers, point.raw)) if x is None else x)
+    x = point.given(examples.array(numbers, point.raw))
+    if orders(residual(x)):
+        x = solution(equation, numbers, point, examples, name="root", order=order, message=str(result.message))
+        result.update(x=point.unravel(x))
+    result.fun = point.result(output(x))
     return result
 
