@@ -58,7 +58,7 @@ class Pass:
         self.needed: set[Node] | None = None
         self.through = others
         self.into = False
-        self.leaves = targets is not None and not others and all(type(node) is AccumulateGrad for node in targets)
+        self.leaves = every or (targets is not None and not others and all(type(node) is AccumulateGrad for node in targets))
         self.every = every
         elem = like._elem
         self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)
@@ -416,7 +416,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run it with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
-    if p.raw and any(isinstance(g, Layer) for _, g in roots):
+    if p.raw and any([isinstance(g, Layer) for _, g in roots]):
         p.raw = False
     run = p.like._elem.run
     if p.targets is not None and p.needed is None and not p.through and not p.every:

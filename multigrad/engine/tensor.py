@@ -169,26 +169,31 @@ class Tensor(Leaving):
             if not self._elem.floating:
                 raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
-            if not hasattr(self, "_leaf"):
-                self._leaf = AccumulateGrad(self, self._own_cell())
-                if self._elem.run is not None:
-                    self._elem.run.leaves += 1
-            self._leaf.enabled = True
-            self._node = self._leaf
-            if observe.gate.get() is not True:
-                observe.node(self._leaf, (), self)
+            self._become_leaf()
         return self
+
+    def _become_leaf(self) -> AccumulateGrad:
+        """Let operations be recorded from here on. Returns the node of this leaf."""
+        leaf: AccumulateGrad | None = getattr(self, "_leaf", None)
+        if leaf is None:
+            leaf = self._leaf = AccumulateGrad(self, self._own_cell())
+            if self._elem.run is not None:
+                self._elem.run.leaves += 1
+        leaf.enabled = True
+        self._node = leaf
+        if observe.gate.get() is not True:
+            observe.node(leaf, (), self)
+        return leaf
 
     def _of_level(self, value: Any) -> Tensor:
         """A value as a Tensor of this level."""
         return value if isinstance(value, Tensor) and value._elem.level == self._elem.level else wrap_at(self, value)
 
     def _own_cell(self) -> GradCell:
-        try:
-            return self._grad_cell
-        except AttributeError:
-            self._grad_cell = GradCell()
-            return self._grad_cell
+        cell: GradCell | None = getattr(self, "_grad_cell", None)
+        if cell is None:
+            cell = self._grad_cell = GradCell()
+        return cell
 
     @property
     def is_leaf(self) -> bool:
