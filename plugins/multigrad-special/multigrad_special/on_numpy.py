@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numpy as np
 import scipy.special
 
 from .standard import order, refuse
-from .standard.bessel import MAX_BESSEL
+
+HALF = np.dtype(np.float16)
 
 
 def polygamma(n: int, x: Any, /) -> Any:
@@ -18,11 +22,42 @@ def polygamma(n: int, x: Any, /) -> Any:
     return value.astype(x.dtype) if x.dtype.kind == "f" else value
 
 
-def iv(v: int, z: Any, /) -> Any:
-    """SciPy's iv is for any order; the derivative by recurrence is for integers."""
-    return scipy.special.iv(order(v, "iv", MAX_BESSEL), z)
+def ive(v: Any, z: Any, /) -> Any:
+    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no derivative."""
+    if z.dtype.kind == "c":
+        raise refuse("ive", "numpy", z.dtype)
+    return __getattr__("ive")(v, z)
 
 
-def ive(v: int, z: Any, /) -> Any:
-    """As iv."""
-    return scipy.special.ive(order(v, "ive", MAX_BESSEL), z)
+@cache
+def __getattr__(name: str) -> Callable[..., Any]:
+    """`scipy.special.<name>` with the dtype of the floating arguments for its result, also where an array of integers meets one of float32.
+
+    float16 is computed in float32. A complex array that SciPy's function does not take raises TypeError.
+    """
+    function = getattr(scipy.special, name, None)
+    if name.startswith("_") or not callable(function):
+        raise AttributeError(name)
+
+    def call(*given: Any) -> Any:
+        known = [x for x in given if hasattr(x, "dtype")]  # the others are Python scalars
+        if any(x.dtype is HALF for x in known):
+            return call(*(x.astype(np.float32) if getattr(x, "dtype", None) is HALF else x for x in given)).astype(HALF)
+        try:
+            out = function(*given)
+        except TypeError:
+            for x in given:
+                if np.asarray(x).dtype.kind not in "iuf":
+                    raise refuse(name, "numpy", np.asarray(x).dtype) from None
+            raise
+        for x in known:
+            if x.dtype is not out.dtype:
+                break
+        else:
+            return out
+        floating = [x.dtype for x in known if x.dtype.kind in "fc"]
+        dtype = np.result_type(*floating) if floating else out.dtype
+        return out.astype(dtype, copy=False)
+
+    call.__name__ = name
+    return call
