@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+
 from multigrad_conformance import Draw, Kink, Sample
 
 INF = math.inf
@@ -25,7 +26,8 @@ def gammaincc(draw: Draw) -> Iterator[Sample]:
 
 def gammaincinv(draw: Draw) -> Iterator[Sample]:
     yield Sample("probable", draw.positive(4), draw.real(4, low=0.2, high=0.8))
-    yield Kink("at the ends", [0.5, 1.0, 2.0, 1.0], [0.0, 0.0, 0.0, 1.0], gradients={"a": [0.0, 0.0, 0.0, INF], "y": [0.0, 1.0, INF, INF]}, short=False)
+    yield Kink("at the ends", [0.5, 1.0, 2.0, 1.0], [0.0, 0.0, 0.0, 1.0], short=False,
+               gradients={"a": [0.0, 0.0, 0.0, INF], "y": [0.0, 1.0, INF, INF]})
 
 
 def gammainccinv(draw: Draw) -> Iterator[Sample]:

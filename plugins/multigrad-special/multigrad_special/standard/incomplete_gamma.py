@@ -78,19 +78,19 @@ def chdtri(xp: Any, df: Any, y: Any) -> Any:
 @elementwise
 def pdtr(xp: Any, k: Any, m: Any) -> Any:
     """The distribution function of the Poisson distribution of mean m, at k rounded down."""
-    return xp.where((k >= 0) & (m == 0), 1.0, _upper(xp, xp.where(k >= 0, xp.floor(k) + 1, math.nan), m))
+    return xp.where(~(k < 0) & (m == 0), 1.0, _upper(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m))
 
 
 @elementwise
 def pdtrc(xp: Any, k: Any, m: Any) -> Any:
     """1 - pdtr(k, m), accurate where it is small."""
-    return xp.where((k >= 0) & (m == 0), 0.0, _lower(xp, xp.where(k >= 0, xp.floor(k) + 1, math.nan), m))
+    return xp.where(~(k < 0) & (m == 0), 0.0, _lower(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m))
 
 
 @elementwise
 def pdtri(xp: Any, k: Any, y: Any) -> Any:
     """The mean m at which pdtr(k, m) is y, k being cut to an integer."""
-    return _inverse(xp, xp.trunc(k) + 1, 1 - y, xp.where(y < 1, y, math.nan))
+    return _inverse(xp, xp.where(k > -1, xp.trunc(k) + 1, math.nan), 1 - y, xp.where(y < 1, y, math.nan))
 
 
 def _scaled(xp: Any, a: Any, x: Any) -> Any:
