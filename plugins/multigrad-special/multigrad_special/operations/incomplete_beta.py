@@ -12,13 +12,16 @@ import multigrad as mg
 
 from ..standard import beta_quantiles as quantiles
 from ..standard import incomplete_beta as tails
-from .declare import ON_JAX, ON_NUMPY, declare
+from .declare import CALLS_SCIPY, ON_JAX, ON_NUMPY, declare
+
+
+INVERSES = ("betaincinv", "betainccinv", "fdtri", "stdtrit", "bdtri", "nbdtri")
 
 
 def _declare(signature: str, doc: str, *, cupy: str | None = "", **partials: Any) -> mg.registry.Op:
-    """On JAX always the form of the standard: JAX has betainc alone, with fewer digits."""
+    """On JAX the forms of the standard: JAX has betainc alone, with fewer digits. Those of the inverses take XLA ten seconds to compile."""
     name = signature.partition("(")[0]
-    return declare(signature, doc, numpy=f"{ON_NUMPY}{name}", jax=f"{ON_JAX}{name}", cupy=cupy, **partials)
+    return declare(signature, doc, numpy=f"{ON_NUMPY}{name}", jax=f"{CALLS_SCIPY if name in INVERSES else ON_JAX}{name}", cupy=cupy, **partials)
 
 
 def _share(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:

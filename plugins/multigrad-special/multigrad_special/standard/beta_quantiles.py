@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .beta_tails import log_first, log_lower, log_powers, partial, tail_of
+from .beta_tails import constants, log_first, log_lower, log_powers, partial, tail_of
 from .error import ndtri
 from .incomplete_beta import beta_tail, density_of, wide
 
@@ -101,8 +101,9 @@ def _log_odds_of_tail(xp: Any, p: Any, q: Any, target: Any) -> Any:
     first = (log_target - log_first(xp, p, q)) / p  # the root if u is tiny, below it in any case
     low = xp.clip(first, -most, most)
     s = xp.where((p >= 1) & (q >= 1), xp.maximum(low, _normal_start(xp, p, q, target)), low)
+    known = constants(xp, p, q)
     for _ in range(STEPS):
-        s = xp.minimum(xp.maximum(s - _step(xp, p, q, s, log_target), low), xp.full_like(s, most))
+        s = xp.minimum(xp.maximum(s - _step(xp, p, q, s, log_target, known), low), xp.full_like(s, most))
     return xp.where(s <= -most, xp.minimum(first, s), xp.where(s >= most, math.inf, s))
 
 
@@ -115,11 +116,11 @@ def _normal_start(xp: Any, p: Any, q: Any, target: Any) -> Any:
     return xp.log(p / q) - 2 * (z * xp.sqrt(h + bend) / h - (of_q - of_p) * (bend + 5 / 6 - 2 / (3 * h)))
 
 
-def _step(xp: Any, p: Any, q: Any, s: Any, log_target: Any) -> Any:
+def _step(xp: Any, p: Any, q: Any, s: Any, log_target: Any, known: Any) -> Any:
     """Halley's step for log(tail) at log(u / v) = s; the logarithm of the density u**p v**q / beta(p, q) has the slope p v - q u."""
     u, v = _share(xp, s), _share(xp, -s)
     d = u * q - v * p
-    tail = tail_of(xp, p, q, u, v, d)
+    tail = tail_of(xp, p, q, u, v, d, known)
     log = log_lower(xp, tail)
     slope = xp.exp(log_powers(xp, tail) - log)
     step = (log - log_target) / slope

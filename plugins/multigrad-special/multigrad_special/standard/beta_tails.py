@@ -37,9 +37,18 @@ class Tail(NamedTuple):
     u: Any
     v: Any
     d: Any
+    first: Any
+    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p)."""
+    powers: Any
+    """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
 
 
-def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any) -> Tail:
+def constants(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """`first` of both tails and `powers`, for several tails under the same parameters."""
+    return _first(xp, a, b), _first(xp, b, a), _powers(xp, a, b)
+
+
+def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, Any, Any] | None = None) -> Tail:
     """The tail to integrate; harmless numbers where it is empty or where the arguments make no sense."""
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
@@ -48,8 +57,9 @@ def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any) -> Tail:
     u, v = xp.where(swap, y, x), xp.where(swap, x, y)
     empty = valid & (u == 0)
     inside = valid & ~empty
+    first = _first(xp, p, q) if known is None else xp.where(swap, known[1], known[0])
     return Tail(swap, empty, valid, p, q, xp.where(inside, u, p / (p + q)), xp.where(inside, v, q / (p + q)),
-                xp.where(inside, xp.where(swap, -d, d), 0.0))
+                xp.where(inside, xp.where(swap, -d, d), 0.0), first, _powers(xp, p, q) if known is None else known[2])
 
 
 def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
@@ -150,7 +160,7 @@ def _integrand(xp: Any, tail: Tail, w: Any) -> tuple[Any, Any, Any]:
 
 def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: bool) -> Any:
     """The derivative of the logarithm of the density at the nodes, for p >= 2."""
-    p, q, u, v, d = (z[..., None] for z in tail[3:])
+    p, q, u, v, d = (z[..., None] for z in tail[3:8])
     p = xp.where(p < SMALL, 1.0, p)
     logs = xp.where(by_p, _log_to_mean(xp, p, q, u, d) - w, _log_to_mean(xp, q, p, v, -d) + log)
     if of_ratio:
@@ -190,7 +200,7 @@ def _log_scale(xp: Any, tail: Tail) -> Any:
     """The logarithm of u**p v**(q-1) / beta(p, q), or for p < 2 that of u**p / (p beta(p, q))."""
     p, q, u = tail.p, tail.q, tail.u
     small = xp.where(p < SMALL, p, 0.5)
-    below = small * xp.log(u * (q + SHIFT + small)) + _rise(xp, q, small) - _gammaln1p(xp, small)
+    below = small * xp.log(u * (q + SHIFT + small)) + tail.first
     return xp.where(p < SMALL, below, _log_powers(xp, tail, 0) - _log(xp, tail.v, u))
 
 
@@ -199,17 +209,29 @@ def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
 
     Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but meet exactly: u (p + q) / p is 1 + d/p.
     """
-    p, q, u, v, d = tail[3:]
+    p, q, u, v, d = tail[3:8]
     large, first = (p >= SHIFT) & (q >= SHIFT), p < q
     s, g = xp.where(large, 1.0, xp.where(first, p, q)), xp.where(large, 10.0, xp.where(first, q, p))
     of_s, of_g = xp.where(first, u, v), xp.where(first, v, u)
     raised = g + SHIFT + s
-    plain = (s - less) * xp.log(of_s * raised) + less * xp.log(raised) + (g - less) * _log(xp, of_g, of_s) + _rise(xp, g, s) - gammaln(xp, s)
+    plain = (s - less) * xp.log(of_s * raised) + less * xp.log(raised) + (g - less) * _log(xp, of_g, of_s)
     p, q, d = xp.where(large, p, 10.0), xp.where(large, q, 10.0), xp.where(large, d, 0.0)
     at, of = xp.where(large, u, 0.5), xp.where(large, v, 0.5)
     main = p * _log1p_less(xp, d / p, _log_to_mean(xp, p, q, at, d)) + q * _log1p_less(xp, -d / q, _log_to_mean(xp, q, p, of, -d))
-    rest = stirling(p + q) - stirling(p) - stirling(q) - less * (xp.log(at) + xp.log(of))
-    return xp.where(large, main + 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, plain)
+    return xp.where(large, main - less * (xp.log(at) + xp.log(of)), plain) + tail.powers
+
+
+def _first(xp: Any, p: Any, q: Any) -> Any:
+    small = xp.where(p < SMALL, p, 0.5)
+    return _rise(xp, q, small) - _gammaln1p(xp, small)
+
+
+def _powers(xp: Any, p: Any, q: Any) -> Any:
+    large = (p >= SHIFT) & (q >= SHIFT)
+    s, g = xp.where(large, 1.0, xp.where(p < q, p, q)), xp.where(large, 10.0, xp.where(p < q, q, p))
+    p, q = xp.where(large, p, 10.0), xp.where(large, q, 10.0)
+    rest = stirling(p + q) - stirling(p) - stirling(q)
+    return xp.where(large, 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, _rise(xp, g, s) - gammaln(xp, s))
 
 
 def _rise(xp: Any, g: Any, s: Any) -> Any:

@@ -118,7 +118,7 @@ def f_density(xp: Any, dfn: Any, dfd: Any, x: Any) -> Any:
     tail = f_tail(xp, dfn, dfd, x)
     y = xp.where(tail.swap, tail.u, tail.v)
     inside = xp.exp(log_density(xp, tail)) * (y * y) * (dfn / dfd)
-    at_end = xp.where(x > 0, 0.0, xp.where(dfn < 2, math.inf, xp.where(dfn == 2, 1.0, 0.0)))
+    at_end = xp.where((x > 0) | (dfn > 2), 0.0, xp.where(dfn < 2, math.inf, xp.ones_like(dfn)))
     return xp.where(tail.valid, xp.where(tail.empty, at_end, inside), math.nan)
 
 
