@@ -213,7 +213,7 @@ def test_complex_arrays_are_refused(name: str, xp: Any, backend: str) -> None:
 
 def test_forward_mode_and_vmap(xp: Any) -> None:
     v, x = xp.asarray([0.0, 1.0, 2.0]), xp.asarray([0.7, 1.3, 4.0])
-    y, slope = mg.func.jvp(lambda x: xp.special.jv(v, x), (x,), (xp.ones_like(x),))
+    _, slope = mg.func.jvp(lambda x: xp.special.jv(v, x), (x,), (xp.ones_like(x),))
     np.testing.assert_allclose(values(slope), scipy.special.jvp(np.arange(3), [0.7, 1.3, 4.0]), rtol=1e-13)
     rows = mg.func.vmap(xp.special.kv, in_axes=(0, None))(v, x)
     np.testing.assert_allclose(values(rows), scipy.special.kv(np.arange(3)[:, None], [0.7, 1.3, 4.0]), rtol=1e-13)
