@@ -11,6 +11,7 @@ from .bessel import *  # noqa: F403
 from .beta_quantiles import *  # noqa: F403
 from .common import *  # noqa: F403
 from .elementary import *  # noqa: F403
+from .elliptic import *  # noqa: F403
 from .entropy import *  # noqa: F403
 from .error import *  # noqa: F403
 from .gamma import *  # noqa: F403
