@@ -9,6 +9,7 @@ raw namespace.
 
 from .bessel import *  # noqa: F403
 from .common import *  # noqa: F403
+from .confluent import *  # noqa: F403
 from .elementary import *  # noqa: F403
 from .entropy import *  # noqa: F403
 from .error import *  # noqa: F403
