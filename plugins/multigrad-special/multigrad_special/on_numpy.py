@@ -44,8 +44,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
-        if any(x.dtype is HALF for x in given):
-            return call(*(x.astype(np.float32) if x.dtype is HALF else x for x in given)).astype(HALF)
+        for x in given:
+            if x.dtype is HALF:
+                return call(*(x.astype(np.float32) if x.dtype is HALF else x for x in given)).astype(HALF)
         try:
             out = function(*given)
         except TypeError:
