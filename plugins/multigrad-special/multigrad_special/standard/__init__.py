@@ -10,6 +10,7 @@ raw namespace.
 from .bessel import *  # noqa: F403
 from .beta_quantiles import *  # noqa: F403
 from .common import *  # noqa: F403
+from .confluent import *  # noqa: F403
 from .elementary import *  # noqa: F403
 from .elliptic import *  # noqa: F403
 from .entropy import *  # noqa: F403
