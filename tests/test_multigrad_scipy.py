@@ -215,7 +215,7 @@ def test_importing_is_lazy() -> None:
     import multigrad_scipy
 
     with pytest.raises(AttributeError, match="module 'multigrad_scipy' has no attribute 'minimise'"):
-        multigrad_scipy.minimise  # noqa: B018
+        multigrad_scipy.minimise
     assert set(dir(multigrad_scipy)) == set(multigrad_scipy.__all__)
 
 
