@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import cache, partial
 from numbers import Integral
 from typing import Any
 
@@ -24,29 +24,20 @@ class _Namespace:
         return getattr(jnp, name)
 
 
-def _compiled(function: Callable[..., Any], most: int | None = None) -> Callable[..., Any]:
-    """A form of `standard`, compiled; where `most` is given, its first argument is an order up to that."""
-    inner: Callable[..., Any]
-    if most is None:
-        inner = jax.jit(partial(function, _Namespace()))
-        return inner
-    inner = jax.jit(partial(function, _Namespace()), static_argnums=0)
-
-    @wraps(function)
-    def outer(n: Any, x: Any, /) -> Any:
-        return inner(standard.order(n, function.__name__, most), x)
-
-    return outer
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A form of `standard`, compiled."""
+    compiled: Callable[..., Any] = jax.jit(partial(function, _Namespace()))
+    return compiled
 
 
-_of_order = jax.jit(partial(standard.polygamma, _Namespace()), static_argnums=0)
-_of_orders = jax.jit(partial(standard.polygamma, _Namespace()))
+_polygamma = jax.jit(partial(standard.polygamma, _Namespace()), static_argnums=0)
+_polygamma_of_orders = _compiled(standard.polygamma)
 zeta_derivative = jax.jit(partial(standard.zeta_derivative, _Namespace()), static_argnums=0)
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
     """JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
-    return _of_order(int(n), x) if isinstance(n, Integral) and 0 <= n <= MAX_ORDER else _of_orders(n, x)
+    return _polygamma(int(n), x) if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER else _polygamma_of_orders(n, x)
 
 
 def _own(name: str) -> Callable[..., Any]:

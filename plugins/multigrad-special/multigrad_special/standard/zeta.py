@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -137,7 +138,7 @@ def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
 
 def _times_linear(series: list[Any], constant: Any, slope: Any) -> list[Any]:
     """A polynomial, the constant term first, times `constant + slope e`, without the highest power."""
-    return [series[0] * constant, *(upper * constant + lower * slope for lower, upper in zip(series, series[1:], strict=False))]
+    return [series[0] * constant, *(upper * constant + lower * slope for lower, upper in pairwise(series))]
 
 
 # ----- polygamma -----
@@ -148,7 +149,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
 
     In an array of orders, and from order 100 on, values in float32 lose digits: their relative error grows with n.
     """
-    if isinstance(n, Integral) and 0 <= n <= MAX_ORDER:
+    if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER:
         return digamma(xp, x) if n == 0 else _of_order(int(n))(xp, x)
     if hasattr(x, "dtype") and xp.isdtype(x.dtype, "complex floating"):
         raise TypeError(f"special.polygamma: the order of a complex array is one int from 0 to {MAX_ORDER}, not {n!r}.")
