@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .common import horner
-from .gamma import BERNOULLI, EULER, hurwitz, stirling
+from .gamma_series import BERNOULLI, EULER, hurwitz, stirling
 from .quadrature import rule
 
 __all__: list[str] = []
