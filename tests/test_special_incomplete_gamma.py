@@ -42,6 +42,13 @@ def strict() -> Any:
     return RawNamespace(Backend("strict", array_api_strict, (type(array_api_strict.asarray(0)),)))
 
 
+@pytest.fixture(params=["numpy", "strict"])
+def eager(request: pytest.FixtureRequest) -> Any:
+    """The differentiable namespaces of backends that compile nothing: every shape costs JAX a second."""
+    pytest.importorskip("array_api_strict", reason="the library that has the standard and nothing more")
+    return mg.namespace(request.param)
+
+
 @pytest.mark.parametrize("name", GRIDS)
 def test_standard_forms(name: str, strict: Any) -> None:
     y = np.asarray(getattr(standard, name)(strict, *(strict.asarray(a) for a in GRIDS[name])))
@@ -75,7 +82,8 @@ def test_edges_are_those_of_scipy(name: str, xp: Any) -> None:
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_gradients_outside_of_the_domain_are_nan(name: str, xp: Any) -> None:
+def test_gradients_outside_of_the_domain_are_nan(name: str, eager: Any) -> None:
+    xp = eager
     arguments = [xp.asarray(a, requires_grad=p != "k") for a, p in zip(EDGES[name], mg.registry.OPS[f"special.{name}"].roles, strict=True)]
     y = getattr(xp.special, name)(*arguments)
     for g in mg.autograd.grad(xp.sum(y), [a for a in arguments if a.requires_grad]):
@@ -83,8 +91,10 @@ def test_gradients_outside_of_the_domain_are_nan(name: str, xp: Any) -> None:
 
 
 def slopes(xp: Any, name: str, *arguments: Any) -> list[Any]:
-    tensors = [xp.asarray(np.asarray(a, dtype=float), requires_grad=True) for a in arguments]
-    return [values(g) for g in mg.autograd.grad(xp.sum(getattr(xp.special, name)(*tensors)), tensors)]
+    """The derivatives at up to ten points. They are made ten, since every shape costs JAX seconds."""
+    tensors = [xp.asarray(np.resize(np.asarray(a, dtype=float), 10), requires_grad=True) for a in arguments]
+    grads = mg.autograd.grad(xp.sum(getattr(xp.special, name)(*tensors)), tensors)
+    return [values(g)[: np.size(arguments[0])] for g in grads]
 
 
 def test_gradients_at_the_ends(xp: Any) -> None:
@@ -93,10 +103,10 @@ def test_gradients_at_the_ends(xp: Any) -> None:
     np.testing.assert_allclose(by_x, [INF, 1, 0, 0, 0, 0], atol=1e-300)
     by_a, by_y = slopes(xp, "gammaincinv", [0.5, 1.0, 2.0, 2.0], [0.0, 0.0, 0.0, 1.0])
     np.testing.assert_array_equal(by_a, [0, 0, 0, INF])
-    np.testing.assert_array_equal(by_y, [0, 1, INF, INF])
+    np.testing.assert_allclose(by_y, [0, 1, INF, INF], rtol=1e-14)
     by_a, by_y = slopes(xp, "gammainccinv", [0.5, 1.0, 2.0, 2.0], [1.0, 1.0, 1.0, 0.0])
     np.testing.assert_array_equal(by_a, [0, 0, 0, INF])
-    np.testing.assert_array_equal(by_y, [0, -1, -INF, -INF])
+    np.testing.assert_allclose(by_y, [0, -1, -INF, -INF], rtol=1e-14)
 
 
 def test_where_an_inverse_is_too_small_to_be_a_number_its_slope_is_not() -> None:
@@ -160,8 +170,9 @@ def test_there_is_no_derivative_by_a_count(name: str, xp: Any) -> None:
         mg.autograd.grad(getattr(xp.special, name)(k, xp.asarray([0.4])), k)
 
 
-def test_second_derivatives(xp: Any) -> None:
+def test_second_derivatives(eager: Any) -> None:
     """Mixed ones in closed form: of P by a and x it is the density times log(x) - digamma(a)."""
+    xp = eager
     a, x = (xp.asarray(np.asarray(v), requires_grad=True) for v in ([0.5, 1.0, 4.0, 12.0, 40.0], [0.2, 1.5, 4.0, 9.0, 55.0]))
     by_a, by_x = mg.autograd.grad(xp.sum(xp.special.gammainc(a, x)), (a, x), create_graph=True)
     (mixed,) = mg.autograd.grad(xp.sum(by_a), x, retain_graph=True)
@@ -172,8 +183,9 @@ def test_second_derivatives(xp: Any) -> None:
     np.testing.assert_allclose(values(twice), f * ((p - 1) / q - 1), rtol=1e-12)
 
 
-def test_twice_by_the_parameter(xp: Any) -> None:
-    """Q(1/2, x) and its neighbours on a line, by a difference of the first derivatives."""
+def test_twice_by_the_parameter(eager: Any) -> None:
+    """Beside a difference of the first derivatives."""
+    xp = eager
     a = xp.asarray(np.asarray([0.5, 3.0, 25.0]), requires_grad=True)
     x = np.asarray([0.3, 4.0, 20.0])
     (by_a,) = mg.autograd.grad(xp.sum(xp.special.gammaincc(a, xp.asarray(x))), a, create_graph=True)
@@ -188,7 +200,8 @@ def test_twice_by_the_parameter(xp: Any) -> None:
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_integer_parameters_and_scalars_take_the_dtype_of_the_others(name: str, xp: Any) -> None:
+def test_integer_parameters_and_scalars_take_the_dtype_of_the_others(name: str, eager: Any) -> None:
+    xp = eager
     function = getattr(xp.special, name)
     last = xp.asarray(np.asarray([0.25, 0.5], dtype=np.float32), requires_grad=True)
     others = len(GRIDS[name]) - 1
@@ -218,16 +231,18 @@ def test_complex_arrays_are_refused(name: str, xp: Any, backend: str) -> None:
         getattr(xp.special, name)(*arguments)
 
 
-def test_parameters_are_broadcast(xp: Any) -> None:
+def test_parameters_are_broadcast(eager: Any) -> None:
+    xp = eager
     a, x = xp.asarray(np.asarray([[0.5], [3.0]]), requires_grad=True), xp.asarray(np.asarray([0.3, 1.0, 5.0]), requires_grad=True)
     by_a, by_x = mg.autograd.grad(xp.sum(xp.special.gammainc(a, x)), (a, x))
     assert by_a.shape == (2, 1) and by_x.shape == (3,)
     one = [slopes(xp, "gammainc", p, q) for p in (0.5, 3.0) for q in (0.3, 1.0, 5.0)]
-    np.testing.assert_allclose(values(by_a)[:, 0], np.reshape([float(s[0]) for s in one], (2, 3)).sum(1), rtol=1e-13)
-    np.testing.assert_allclose(values(by_x), np.reshape([float(s[1]) for s in one], (2, 3)).sum(0), rtol=1e-13)
+    np.testing.assert_allclose(values(by_a)[:, 0], np.reshape([s[0].item() for s in one], (2, 3)).sum(1), rtol=1e-13)
+    np.testing.assert_allclose(values(by_x), np.reshape([s[1].item() for s in one], (2, 3)).sum(0), rtol=1e-13)
 
 
-def test_transformations(xp: Any) -> None:
+def test_transformations(eager: Any) -> None:
+    xp = eager
     a, x = xp.asarray(np.asarray([0.5, 3.0])), xp.asarray(np.asarray([0.3, 5.0]))
     by_a, by_x = slopes(xp, "gammaincc", values(a), values(x))
     _, tangent = mg.func.jvp(xp.special.gammaincc, (a, x), (xp.asarray([1.0, 2.0]), xp.asarray([3.0, -1.0])))

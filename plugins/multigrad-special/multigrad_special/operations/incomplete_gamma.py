@@ -28,7 +28,7 @@ def _density(xp: Any, a: Any, x: Any) -> Any:
 @elementwise
 def _by_shape(xp: Any, a: Any, x: Any) -> Any:
     """The derivative of Q(a, x) by a."""
-    inside, b, y = _within(xp, a, x)
+    inside, b, y = _within(xp, a, x, limit=True)
     positive = inside & (x > 0)
     y = xp.where(positive, y, 1.0)
     value = y * gamma_tails.density(xp, b, y, xp.special.gamma) * gamma_tails.slope_by_shape(xp, b, y, xp.special.digamma)
@@ -38,7 +38,7 @@ def _by_shape(xp: Any, a: Any, x: Any) -> Any:
 @elementwise
 def _quantile_by_shape(xp: Any, a: Any, x: Any) -> Any:
     """The derivative by a of the x at which P(a, x) is what it is."""
-    inside, b, y = _within(xp, a, x)
+    inside, b, y = _within(xp, a, x, limit=True)
     positive = inside & (x > 0)
     y = xp.where(positive, y, 1.0)
     value = y * gamma_tails.slope_by_shape(xp, b, y, xp.special.digamma)
@@ -59,10 +59,11 @@ def _quantile_slope(xp: Any, a: Any, x: Any, p: Any, q: Any) -> Any:
     return xp.where(low, near, xp.where(inside, value, xp.where((a > 0) & (x == math.inf), x, math.nan)))
 
 
-def _within(xp: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Where the functions are smooth, and values that are so everywhere: a at 0 is as a next to it."""
+def _within(xp: Any, a: Any, x: Any, limit: bool = False) -> tuple[Any, Any, Any]:
+    """Where the functions are smooth, and values that are so everywhere. As a `limit`, a at 0 is as a next to it, where nothing underflows."""
     inside = (a >= 0) & (x >= 0) & (a < math.inf) & (x < math.inf) & ((a > 0) | (x > 0))
-    least = float(xp.finfo(a.dtype).smallest_normal)
+    kind = xp.finfo(a.dtype)
+    least = float(kind.smallest_normal) / (float(kind.eps) if limit else 1.0)
     return inside, xp.where(inside, xp.clip(a, least, None), 1.0), xp.where(inside, x, 1.0)
 
 

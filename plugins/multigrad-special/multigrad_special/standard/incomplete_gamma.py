@@ -94,7 +94,7 @@ def pdtri(xp: Any, k: Any, y: Any) -> Any:
 
 
 def _scaled(xp: Any, a: Any, x: Any) -> Any:
-    return xp.where((a >= 0) & (x >= 0), a * x, math.nan)
+    return xp.where(x < 0, math.nan, a * x)
 
 
 def _lower(xp: Any, a: Any, x: Any) -> Any:
