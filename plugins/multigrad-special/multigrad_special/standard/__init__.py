@@ -17,3 +17,4 @@ from .gamma import *  # noqa: F403
 from .incomplete_beta import *  # noqa: F403
 from .incomplete_gamma import *  # noqa: F403
 from .integrals import *  # noqa: F403
+from .legendre import *  # noqa: F403
