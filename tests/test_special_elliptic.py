@@ -19,7 +19,7 @@ INF, NAN = math.inf, math.nan
 
 
 @pytest.mark.parametrize("name", ["ellipk", "ellipe", "ellipkm1"])
-@pytest.mark.parametrize("dtype, rtol", [("float64", 2e-14), ("float32", 1e-6)])
+@pytest.mark.parametrize("dtype, rtol", [("float64", 2e-14), ("float32", 3e-6)])
 def test_elliptic_integrals_are_those_of_scipy(name: str, dtype: str, rtol: float, xp: Any, request: pytest.FixtureRequest) -> None:
     near = np.geomspace(1e-7, 0.9, 60).astype(dtype)
     x = np.concatenate([near, 1 + 1e4 * near, [0]] if name == "ellipkm1" else [1 - near, -1e4 * near, [0, 1]]).astype(dtype)
