@@ -155,7 +155,7 @@ def _goes_with(tree: Any, given: Any, into: list[Any]) -> bool:
         return _kinds[type(given)] is None
     if kind.family is not tuple or not isinstance(given, (list, tuple)) or len(given) != len(tree):
         return False
-    return all([_goes_with(child, other, into) for child, other in zip(tree, given, strict=True)])
+    return all(_goes_with(child, other, into) for child, other in zip(tree, given, strict=True))
 
 
 def fitted(structure: Structure, given: Any, *, partial: bool = False) -> list[Any]:

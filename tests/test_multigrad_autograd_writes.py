@@ -13,6 +13,8 @@ import multigrad as mg
 import multigrad_autograd as ag
 import multigrad_autograd.numpy as np
 from multigrad import extend, func
+from multigrad_autograd.misc.fixed_points import fixed_point
+from multigrad_autograd.scipy.integrate import odeint
 from multigrad_autograd.tracer import Node, trace
 
 ALL = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
@@ -130,6 +132,41 @@ def test_a_raw_array_cannot_take_a_box() -> None:
 
     with pytest.raises(RuntimeError, match=r"Write a = a \+ t instead of a \+= t"):
         ag.grad(f)(onp.ones(3))
+
+
+def test_functions_that_are_iterated_and_integrated() -> None:
+    def iterated(a: Any) -> Any:
+        def step(x: Any) -> Any:
+            y = z = 0.5 * x
+            y += a
+            b = a
+            b += x
+            return z + 0.5 * a / x
+
+        return step
+
+    def slope(y: Any, t: Any, a: Any) -> Any:
+        d = e = -a * y[0]
+        d += t
+        a += t
+        return np.array([e])
+
+    def root(a: Any) -> Any:
+        return fixed_point(iterated, a, 1.0, lambda x, y: np.abs(x - y), 1e-12)
+
+    assert ag.grad(root)(2.0) == pytest.approx(0.5 * 2.0**-0.5)
+    assert ag.grad(ag.grad(root))(2.0) == pytest.approx(-0.25 * 2.0**-1.5)
+    assert ag.make_jvp(root)(2.0)(1.0)[1] == pytest.approx(0.5 * 2.0**-0.5)
+    t = onp.linspace(0.0, 1.0, 5)
+
+    def total(a: Any) -> Any:
+        return np.sum(odeint(slope, onp.ones(1), t, (a,)))
+
+    assert ag.grad(total)(1.5) == pytest.approx(-onp.sum(t * onp.exp(-1.5 * t)), rel=1e-6)
+    assert ag.grad(ag.grad(total))(1.5) == pytest.approx(onp.sum(t**2 * onp.exp(-1.5 * t)), rel=1e-5)
+    f = ag.checkpoint(kept)
+    onp.testing.assert_allclose(ag.grad(f)(onp.ones(3)), ag.grad(kept)(onp.ones(3)))
+    onp.testing.assert_allclose(ag.hessian(f)(onp.ones(3)), ag.hessian(kept)(onp.ones(3)))
 
 
 def test_a_trace_records_the_operation() -> None:

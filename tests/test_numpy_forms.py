@@ -197,11 +197,51 @@ def test_the_gradient_of_unique_rows_goes_to_the_first_of_equal_ones() -> None:
         np.unique(x, axis=3)
 
 
+WEIGHTS = np.asarray([[0.0, 2.0, 1.0, 0.5], [3.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+def test_quantiles_with_weights(name: str, backend: str) -> None:
+    pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
+    gaps = X.copy()
+    gaps[1, 2] = np.nan
+    whole = 100 if "percent" in name else 1
+    cases = [(X, q, WEIGHTS, axis) for q in (0.45 * whole, [0.0, 0.33 * whole, whole], np.asarray([0.3, 0.85]) * whole) for axis in (None, 0, (1, 0))]
+    cases += [(gaps, 0.45 * whole, WEIGHTS, 0), (X, 0.6 * whole, WEIGHTS[0], 1), (X, 0.6 * whole, WEIGHTS.T, (1, 0))]
+    for a, q, weights, axis in cases[4::5] if backend == "jax" else cases:  # which compiles each
+        t, w = tensors(backend, (a, weights))
+        found = getattr(mg, name)(t, tensors(backend, (q,))[0], axis=axis, weights=w, method="inverted_cdf", keepdims=True)
+        # numpy.nanquantile raises IndexError for weights of an axis alone
+        numpys = getattr(np, name if weights.shape == a.shape else name.removeprefix("nan"))
+        np.testing.assert_allclose(values(found), numpys(a, q, axis=axis, weights=weights, method="inverted_cdf", keepdims=True))
+
+
+def test_the_gradient_of_a_weighted_quantile_goes_to_the_element() -> None:
+    check("numpy", lambda x: np.quantile(x, [0.2, 0.7], axis=1, weights=WEIGHTS, method="inverted_cdf"), X)
+    x, w = mg.asarray([3.0, 1.0, 2.0], requires_grad=True), mg.asarray([1.0, 1.0, 4.0], requires_grad=True)
+    by_x, by_w = mg.autograd.grad(np.quantile(x, 0.5, weights=w, method="inverted_cdf"), [x, w], allow_unused=True)
+    assert values(by_x).tolist() == [0, 0, 1] and by_w is None
+    of_rows = mg.func.vmap(lambda a, b: mg.quantile(a, 0.5, weights=b, method="inverted_cdf"))(X, WEIGHTS)
+    np.testing.assert_array_equal(of_rows, np.quantile(X, 0.5, axis=1, weights=WEIGHTS, method="inverted_cdf"))
+
+
+def test_weights_that_do_not_fit() -> None:
+    t = mg.asarray(X)
+    for options, error, text in (
+        ({"weights": WEIGHTS}, ValueError, "quantile: only the method 'inverted_cdf' takes weights, not 'linear'"),
+        ({"weights": WEIGHTS[0], "method": "inverted_cdf"}, TypeError, "quantile: axis must be given where a and weights have different shapes"),
+        ({"weights": WEIGHTS[0], "method": "inverted_cdf", "axis": 0}, ValueError, r"quantile: weights of shape \(4,\) do not fit an array of shape"),
+    ):
+        with pytest.raises(error, match=text):
+            np.quantile(t, 0.5, **options)
+    for weights in (-WEIGHTS, 0 * WEIGHTS, WEIGHTS + np.inf):
+        with np.errstate(invalid="ignore"):
+            assert np.isnan(float(mg.quantile(t.detach(), 0.5, weights=mg.asarray(weights), method="inverted_cdf")))
+
+
 def test_keywords_that_are_not_offered_are_named() -> None:
     t = mg.asarray(X)
-    for name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
-        with pytest.raises(TypeError, match=rf"numpy.{name}: weights=[\s\S]* is not supported for Tensors"):
-            getattr(np, name)(t, 0.5, weights=X, method="inverted_cdf")
     with pytest.raises(TypeError, match="numpy.median: overwrite_input=True is not supported for Tensors"):
         np.median(t, overwrite_input=True)
     assert float(np.median(t, overwrite_input=False)) == np.median(X)

@@ -416,7 +416,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run it with its own level's grad mode as hooks and custom functions expect it: on where the pass is recorded."""
-    if p.raw and any([isinstance(g, Layer) for _, g in roots]):
+    if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
     if p.targets is not None and p.needed is None and not p.through and not p.every:

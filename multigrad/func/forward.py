@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import tree
-from ..engine.level import Layer, Run
+from ..engine.level import Run
 from ..engine.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming

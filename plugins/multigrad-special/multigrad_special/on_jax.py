@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from . import standard
-from .standard.bessel import MAX_BESSEL
 from .standard.common import MAX_ORDER
 
 
@@ -52,9 +51,16 @@ beta = _compiled(standard.beta)
 betaln = _compiled(standard.betaln)
 """JAX's have 8 digits where one argument is large."""
 
-# What JAX lacks.
-iv = _compiled(standard.iv, MAX_BESSEL)
-ive = _compiled(standard.ive, MAX_BESSEL)
+
+def _of_order(v: float, name: str) -> Callable[[Any], Any]:
+    """The function of one order, by that of any order: it is compiled once for all that differentiating asks for."""
+    return lambda x: __getattr__(name)(jnp.full_like(x, v), x)
+
+
+j0, j1 = _of_order(0.0, "jv"), _of_order(1.0, "jv")
+y0, y1 = _of_order(0.0, "yn"), _of_order(1.0, "yn")
+k0, k1 = _of_order(0.0, "kv"), _of_order(1.0, "kv")
+k0e, k1e = _of_order(0.0, "kve"), _of_order(1.0, "kve")
 
 
 @cache

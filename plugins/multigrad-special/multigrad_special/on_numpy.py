@@ -10,7 +10,6 @@ import numpy as np
 import scipy.special
 
 from .standard import order, refuse
-from .standard.bessel import MAX_BESSEL
 
 HALF = np.dtype(np.float16)
 
@@ -23,14 +22,11 @@ def polygamma(n: int, x: Any, /) -> Any:
     return value.astype(x.dtype) if x.dtype.kind == "f" else value
 
 
-def iv(v: int, z: Any, /) -> Any:
-    """SciPy's iv is for any order; the derivative by recurrence is for integers."""
-    return scipy.special.iv(order(v, "iv", MAX_BESSEL), z)
-
-
-def ive(v: int, z: Any, /) -> Any:
-    """As iv."""
-    return scipy.special.ive(order(v, "ive", MAX_BESSEL), z)
+def ive(v: Any, z: Any, /) -> Any:
+    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no derivative."""
+    if z.dtype.kind == "c":
+        raise refuse("ive", "numpy", z.dtype)
+    return __getattr__("ive")(v, z)
 
 
 @cache
@@ -44,9 +40,11 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
-        for x in given:
-            if x.dtype is HALF:
-                return call(*(x.astype(np.float32) if x.dtype is HALF else x for x in given)).astype(HALF)
+        known = [x for x in given if hasattr(x, "dtype")]  # the others are Python scalars
+        floating = [x.dtype for x in known if x.dtype.kind in "fc"]
+        if HALF in floating:
+            wide = call(*(x.astype(np.float32) if getattr(x, "dtype", None) == HALF else x for x in given))
+            return wide.astype(np.result_type(*floating), copy=False)
         try:
             out = function(*given)
         except TypeError:
@@ -54,12 +52,11 @@ def __getattr__(name: str) -> Callable[..., Any]:
                 if np.asarray(x).dtype.kind not in "iuf":
                     raise refuse(name, "numpy", np.asarray(x).dtype) from None
             raise
-        for x in given:
+        for x in known:
             if x.dtype is not out.dtype:
                 break
         else:
             return out
-        floating = [x.dtype for x in given if x.dtype.kind in "fc"]
         dtype = np.result_type(*floating) if floating else out.dtype
         return out.astype(dtype, copy=False)
 

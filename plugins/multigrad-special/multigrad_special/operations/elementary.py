@@ -52,7 +52,8 @@ def _sinc_slope(xp: Any, x: Any, ans: Any) -> Any:
     for k in range(14, 0, -1):
         series = (-1) ** k * 2 * k / math.factorial(2 * k + 1) + series * square
     far = xp.where(near, 1.0, x)
-    cosine = xp.cos(math.pi * (far - 2 * xp.round(0.5 * far)))
+    turns = 0.0 if xp.isdtype(x.dtype, "complex floating") else xp.round(0.5 * far)
+    cosine = xp.cos(math.pi * (far - 2 * turns))
     return xp.where(near, math.pi**2 * x * series, (cosine - xp.where(near, 0.0, ans)) / far)
 
 
@@ -123,7 +124,7 @@ def _declare(signature: str, doc: str, jax: str = ON_JAX, cupy: str | None = "",
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        _declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.", jax="jax.numpy:cbrt",
+        _declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.",
                  x=lambda xp, g, ans: g / (3 * ans * ans)),
         _declare("exp2(x, /)", "2 to the power of each element.", x=lambda xp, ans: ans * LN2),
         _declare("sinc(x, /)", "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate near 0.", x=_sinc_slope),
