@@ -145,7 +145,7 @@ def test_pseudo_huber_has_curvature_without_cancellation(xp: Any) -> None:
 
 def test_forward_mode_and_batches(xp: Any) -> None:
     x, lmbda = argument(xp, [0.5, 2.0]), argument(xp, [0.3, 0.0])
-    value, tangent = mg.func.jvp(lambda v: xp.special.boxcox(v, lmbda.detach()), (x.detach(),), (xp.ones_like(x.detach()),))
+    _, tangent = mg.func.jvp(lambda v: xp.special.boxcox(v, lmbda.detach()), (x.detach(),), (xp.ones_like(x.detach()),))
     np.testing.assert_allclose(values(tangent), values(x) ** (values(lmbda) - 1), rtol=1e-14)
     each = mg.func.vmap(mg.func.grad(xp.special.pseudo_huber, argnums=1))(lmbda.detach() + 1, x.detach())
     np.testing.assert_allclose(values(each), values(x) / np.sqrt(1 + (values(x) / (values(lmbda) + 1)) ** 2), rtol=1e-14)
@@ -203,6 +203,16 @@ def test_complex_arrays_are_refused_by_name(name: str, xp: Any) -> None:
         return
     with pytest.raises(TypeError, match=rf"^special\.{name} on the backend '\w+' takes real floating-point arrays, not .*complex128\."):
         getattr(xp.special, name)(*[z] * (1 if name in UNARY else 2))
+
+
+@pytest.mark.parametrize("name", [*BINARY, "kl_div", "rel_entr", "xlog1py", "xlogy"])
+def test_an_array_of_integers_beside_what_is_differentiated(name: str, xp: Any) -> None:
+    f = getattr(xp.special, name)
+    whole, x = np.asarray([1, 2]), argument(xp, [0.3, 0.4])
+    for by in (0, 1):
+        given = [xp.asarray(whole), x] if by else [x, xp.asarray(whole)]
+        plain = [argument(xp, whole), x] if by else [x, argument(xp, whole)]
+        np.testing.assert_allclose(slope(f, *given, by=by), slope(f, *plain, by=by), rtol=1e-15)
 
 
 # ----- SciPy's mode -----
