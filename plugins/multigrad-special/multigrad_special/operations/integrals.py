@@ -45,7 +45,8 @@ def _hyp1f1_by(by: str) -> Any:
     def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
         if xp.isdtype(x.dtype, "complex floating"):
             raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
-        return evaluated(xp, *floats(xp, a, b, x), by, gamma=xp.special.gamma, digamma=xp.special.digamma,
+        a, b, x = floats(xp, a, b, x)
+        return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
                          step=lambda u, v: _digamma_step(xp, u, v))
 
     return slope

@@ -11,7 +11,7 @@ from typing import Any
 
 from .common import horner
 from .forms import elementwise
-from .gamma import BERNOULLI, EULER
+from .gamma_series import BERNOULLI, EULER
 
 __all__ = ["exp1", "expi", "expn", "spence"]
 
