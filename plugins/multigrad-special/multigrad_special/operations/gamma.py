@@ -146,7 +146,8 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
     if dimension < 1:
         raise ValueError(f"special.multigammaln: d should be a positive integer (dimension), not {d!r}.")
     a = xp.where(a > 0.5 * (dimension - 1), a, math.nan)
-    return sum((xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a)) + dimension * (dimension - 1) / 4 * math.log(math.pi)
+    total = sum((xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a))
+    return total + dimension * (dimension - 1) / 4 * math.log(math.pi)
 
 
 def declarations() -> list[mg.registry.Op]:
@@ -169,9 +170,10 @@ def declarations() -> list[mg.registry.Op]:
         declare("polygamma(n, x, /)", "The derivative of order n of digamma at each element; nan unless n is an integer, 0 or more. There is no "
                 "derivative by n; of a complex x it is one int, at most 100.",
                 numpy=f"{ON_NUMPY}polygamma", jax=f"{ON_JAX}polygamma", cupy=None,
-                x=lambda xp, n, x: xp.special.polygamma(n + 1, x)),
+                x=lambda xp, n, n_scalar, x: xp.special.polygamma((n if n_scalar is None else n_scalar) + 1, x)),
         mg.registry.composite("special.multigammaln(a: array, /, d)", _multigammaln, chapter="special",
-                              doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, where SciPy raises."),
+                              doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, "
+                                  "where SciPy raises."),
         declare("beta(a, b, /)", "The beta function, gamma(a) gamma(b) / gamma(a + b).", numpy=f"{ON_NUMPY}beta", jax=f"{ON_JAX}beta",
                 a=lambda xp, a, b, ans: -ans * _digamma_step(xp, a, b), b=lambda xp, a, b, ans: -ans * _digamma_step(xp, b, a)),
         declare("betaln(a, b, /)", "The logarithm of the absolute value of the beta function.", numpy=f"{ON_NUMPY}betaln", jax=f"{ON_JAX}betaln",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from numbers import Integral
+from itertools import pairwise
 from typing import Any
 
 from . import gamma_complex
-from .common import MAX_ORDER, refuse
+from .common import MAX_ORDER
 from .forms import elementwise, elementwise_or_complex
 from .gamma import digamma, gammaln
 from .gamma_series import BERNOULLI, cotangent, cotangent_derivative, hurwitz, is_odd, remainder
@@ -92,15 +92,14 @@ def reflected_gamma(xp: Any, y: Any) -> Any:
 def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     """The sum for positive q; for q below 0 and integers s, that over all integers less that over those which are left out.
 
-    With d = q up to an integer: d**-s + zeta(s, 1 + d) + (-1)**s (zeta(s, 1 - d) - zeta(s, 1 - q)).
+    With h the distance of q from the integers, zeta(s, h) + (-1)**s zeta(s, 1 - h), but for its sign, less (-1)**s zeta(s, 1 - q).
     """
     below = q < 0
     positive = summed(xp, s, xp.where(below, 1 - q, q), 0, scale)
     d = xp.where(below, q - xp.round(q), 0.25)
     sign = xp.where(is_odd(xp, s), -1.0, xp.ones_like(s))
-    others = sign * (summed(xp, s, 1 - d, 0, scale) - positive) + summed(xp, s, 1 + d, 0, scale)
-    own = (xp.abs(d) / scale) ** -s
-    return xp.where(below, xp.where(d < 0, sign * own, own) + others, positive)
+    whole = summed(xp, s, xp.abs(d), 0, scale) + sign * summed(xp, s, 1 - xp.abs(d), 0, scale)
+    return xp.where(below, xp.where(d < 0, sign * whole, whole) - sign * positive, positive)
 
 
 def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
@@ -137,7 +136,7 @@ def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
 
 def _times_linear(series: list[Any], constant: Any, slope: Any) -> list[Any]:
     """A polynomial, the constant term first, times `constant + slope e`, without the highest power."""
-    return [series[0] * constant, *(upper * constant + lower * slope for lower, upper in zip(series, series[1:], strict=False))]
+    return [series[0] * constant, *(upper * constant + lower * slope for lower, upper in pairwise(series))]
 
 
 # ----- polygamma -----
@@ -148,7 +147,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
 
     In an array of orders, and from order 100 on, values in float32 lose digits: their relative error grows with n.
     """
-    if isinstance(n, Integral) and 0 <= n <= MAX_ORDER:
+    if isinstance(n, int) and 0 <= n <= MAX_ORDER:
         return digamma(xp, x) if n == 0 else _of_order(int(n))(xp, x)
     if hasattr(x, "dtype") and xp.isdtype(x.dtype, "complex floating"):
         raise TypeError(f"special.polygamma: the order of a complex array is one int from 0 to {MAX_ORDER}, not {n!r}.")
