@@ -11,6 +11,7 @@
 #   make test-standard   data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
 #   make test-clients    other projects' own tests over multigrad, minutes: SciPy's tests of array libraries; those of HIPS autograd, if AUTOGRAD names a
 #                        checkout of it, and its examples, if AUTOGRAD_EXAMPLES does
+#   make test-special         the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
@@ -20,7 +21,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -184,6 +185,9 @@ test-latest:
 
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
+
+test-special: $(READY)
+	@cd tests && "$(abspath $(PY))" -m precision.special --write ../plugins/multigrad-special/README.md --jobs $(JOBS) $(ARGS)
 
 # -- other libraries on Tensors: some minutes; STEMS="scipy_stats sklearn" tries these tables only
 

@@ -41,6 +41,7 @@ import peak
 import peers
 import programs
 import recurrence
+import special
 import transformations
 import workloads
 from measure import HAND, OURS, Case, Result, measure
@@ -95,6 +96,8 @@ def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]
         ("transformations", "", transformations.transformation_cases),
         ("paths", "", lambda: paths.path_cases(paths.Peers.found())),
         (beyond.WORKLOAD, "", lambda: beyond.beyond_cases(paths.Peers.found())),
+        (special.SPECIAL, "multigrad_special", special.special_cases),
+        (special.SOLVERS, "multigrad_scipy", special.solver_cases),
         (judging.PROGRAMS, "", lambda: programs.program_cases(paths.Peers.found(), effort.steps)),
         (eager_jax.WORKLOAD, "jax", eager_jax.eager_cases),
     ]
@@ -124,7 +127,8 @@ def timed(options: argparse.Namespace, effort: Effort) -> Part:
         announce(options, f"{case.workload}, {case.label}")
         results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
         part.verdicts += judging.of_result(results[-1])
-    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(("paths", beyond.WORKLOAD))]
+    beside = ("paths", beyond.WORKLOAD, special.SPECIAL, special.SOLVERS)
+    wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(beside)]
     narrow = [r for r in results if r not in wide]
     part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
     together = [r for r in results if r.case.workload == judging.PROGRAMS]

@@ -39,7 +39,7 @@ from .engine.dispatch import _same_structure as same_structure
 from .engine.dispatch import general, plain_scalars, run_raw, with_dtype
 from .engine.element import Host, common_host, host_named, is_array
 from .engine.level import Layer as ArrayObject
-from .engine.level import Run, innermost, outside
+from .engine.level import Run, innermost, outside, running
 from .engine.tensor import Tensor, element_of, lifted, peeled, stopped, strip
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
@@ -49,7 +49,7 @@ from .observe import EVENTS, Call, Label, Observer
 from .registry import Op
 
 __all__ = ["API", "EVENTS", "KERNELS", "Call", "Label", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array",
-           "jvp", "level_of", "load_plugins", "raw_namespace", "samples", "vjp"]
+           "jvp", "level_of", "load_plugins", "raw_namespace", "rebind_augmented", "samples", "vjp"]
 
 API = plugins.API
 """The version of what plugins and extensions are written against. It grows when something is added that an extension may need.
@@ -147,6 +147,19 @@ class Transform(Run):
         if self._owns(x):
             x._check()
         return x
+
+
+def rebind_augmented() -> None:
+    """Let augmented assignments bind names anew in the transformation that runs: `y += v` means `y = y + v`, as for Python's numbers.
+
+    It is called in the function that is transformed, and holds for all arrays of this transformation: of `multigrad.func` or of one's own. Elsewhere
+    `y += v` writes into y, and every name of that array and every view sees it. `y[key] = v` and methods such as `y.add_(v)` write in both.
+    Raises RuntimeError where no transformation is running.
+    """
+    run = running()
+    if run is None:
+        raise RuntimeError("extend.rebind_augmented: no transformation is running; call it in the function that is transformed")
+    run.rebinds = True
 
 
 # -- layers

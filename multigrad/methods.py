@@ -117,16 +117,25 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
-                and mode.base is False and self._elem.run is None and not (mode.watch.observers and mode.watch.of(WRITE)):
+        run = self._elem.run
+        if run is not None:
+            if run.rebinds:
+                return NotImplemented  # Python goes on to `self = self + other`
+        elif type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
+                and mode.base is False and not (mode.watch.observers and mode.watch.of(WRITE)):
             done = inplace.directly(self, other, direct)
             if done is not None:
                 return done
         return inplace.in_place(op, function, self, (other,), direct)
 
-    augmented.__name__ = augmented.__qualname__ = f"__i{stem}__"
-    Tensor._define(augmented.__name__, augmented)
-    Surface._define(augmented.__name__, _replacing(function, augmented.__name__))
+    def of_layers(self: Any, other: Any, /) -> Any:
+        return NotImplemented if self._run.rebinds else replacing(self, other)
+
+    name = f"__i{stem}__"
+    replacing = _replacing(function, name)
+    augmented.__name__ = augmented.__qualname__ = of_layers.__name__ = of_layers.__qualname__ = name
+    Tensor._define(name, augmented)
+    Surface._define(name, of_layers)
 
 
 def _getitem(self: Tensor, key: Any, /) -> Tensor:

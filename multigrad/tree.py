@@ -143,7 +143,19 @@ def _build(structure: Structure, given: Iterator[Any]) -> Any:
 
 def matched(tree: Any, given: Any) -> Iterator[Any]:
     """The leaves of `given` in the order of those of `tree`. Raises ValueError where the structures differ."""
-    return iter(fitted(flattened(tree)[1], given))
+    found: list[Any] = []
+    return iter(found if _goes_with(tree, given, found) else fitted(flattened(tree)[1], given))
+
+
+def _goes_with(tree: Any, given: Any, into: list[Any]) -> bool:
+    """`_fit` for leaves, lists and tuples, without the structure of `tree`. False where there is anything else, or anything wrong."""
+    kind = _kinds[type(tree)]
+    if kind is None:
+        into.append(given)
+        return _kinds[type(given)] is None
+    if kind.family is not tuple or not isinstance(given, (list, tuple)) or len(given) != len(tree):
+        return False
+    return all(_goes_with(child, other, into) for child, other in zip(tree, given, strict=True))
 
 
 def fitted(structure: Structure, given: Any, *, partial: bool = False) -> list[Any]:

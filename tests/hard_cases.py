@@ -93,6 +93,12 @@ def of_one(what: str, where: str, f: Callable[..., Any], x: list[Any], gradient:
     return Case(what, where, f, (x,), (gradient,), None if second is None else (second,), **more)
 
 
+def rebuilt(xp: Any, x: Any) -> Any:
+    """The matrix from its singular vectors and values."""
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    return xp.matmul(u * s, vh)
+
+
 def named(name: str, where: str, x: list[Any], gradient: list[Any], on_torch: Callable[..., Any], second: Any = None, **options: Any) -> Case:
     """A name beyond the standard."""
     label = name + "".join(f", {k}={v}" for k, v in options.items())
@@ -308,6 +314,9 @@ TABLE: dict[str, list[Case]] = {
         of_one("svdvals", "repeated", lambda xp, x: xp.linalg.svdvals(x) ** 2, I2, [[2, 0], [0, 2]]),
         of_one("svdvals", "0", lambda xp, x: xp.linalg.svdvals(x) ** 2, ZERO2, ZERO2),
         of_one("svd, singular vectors", "repeated", lambda xp, x: xp.abs(xp.linalg.svd(x)[0]), I2, [[NAN] * 2] * 2),
+        of_one("svd, u * s @ vh", "a singular value of 0, square", lambda xp, x: rebuilt(xp, x), [[2.0, 0.0], [0.0, 0.0]], [[1, 1], [1, 1]]),
+        of_one("svd, u * s @ vh", "a singular value of 0, not square", lambda xp, x: rebuilt(xp, x), [[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]],
+               [[NAN] * 2] * 3),
         of_one("cholesky", "Hermitian", lambda xp, x: xp.linalg.cholesky(x)[..., 0, 0], [[4.0, 2.0], [2.0, 3.0]], [[0.25, 0], [0, 0]]),
         of_one("cholesky", "both triangles", lambda xp, x: xp.linalg.cholesky(x)[..., 1, 0], [[4.0, 2.0], [2.0, 3.0]], [[-0.125, 0.25], [0.25, 0]]),
         of_one("matrix_power, n=0", "everywhere", lambda xp, x: xp.linalg.matrix_power(x, 0), ZERO2, ZERO2),

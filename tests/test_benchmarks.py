@@ -141,6 +141,8 @@ def test_every_program_and_path_runs_and_agrees_with_the_gradient_by_hand(module
     for case in module("beyond").beyond_cases(paths.Peers(), shapes=((4, 5), (3, 7))):
         assert set(case.peers) == {"formula", "multigrad"}
         measure.check_agreement(case.peers, case.tolerance)
+    for case in (*module("special").special_cases(40), *module("special").solver_cases(3)):
+        measure.check_agreement(case.peers, case.tolerance)
 
 
 def test_two_checkouts_are_compared_by_processes_of_their_own():

@@ -466,10 +466,8 @@ def test_a_keyword_that_is_not_honoured_is_named(keywords: dict[str, Any]) -> No
 def test_keywords_of_functions_that_are_not_honoured() -> None:
     t = mg.asarray(X)
     for call, text in (
-        (lambda: np.take(t, [0], mode="clip"), "numpy.take: mode='clip' is not supported"),
+        (lambda: np.take(t, [0], mode="no"), "numpy.take: mode='no' is not supported"),
         (lambda: np.sort(t, order="name"), "numpy.sort: order='name' is not supported"),
-        (lambda: np.meshgrid(t, t, sparse=True), "numpy.meshgrid: sparse=True is not supported"),
-        (lambda: np.unique(t, axis=0), "numpy.unique: axis=0 is not supported"),
         (lambda: np.linalg.qr(t, mode="raw"), "numpy.linalg.qr: mode='raw' is not supported"),
     ):
         with pytest.raises(TypeError, match=text):
@@ -492,8 +490,8 @@ def test_methods_of_ufuncs() -> None:
     t = mg.asarray(V)
     with pytest.raises(TypeError, match="numpy.subtract.reduce is not supported for Tensors; reduce is there for add, multiply"):
         np.subtract.reduce(t)
-    with pytest.raises(TypeError, match="numpy.maximum.accumulate is not supported for Tensors; accumulate is there for add, multiply"):
-        np.maximum.accumulate(t)
+    with pytest.raises(TypeError, match="numpy.fmax.accumulate is not supported for Tensors; accumulate is there for add, maximum, minimum, m"):
+        np.fmax.accumulate(t)
     with pytest.raises(TypeError, match="numpy.add.reduceat is not supported for Tensors"):
         np.add.reduceat(t, [0, 2])
 

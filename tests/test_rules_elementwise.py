@@ -286,6 +286,53 @@ def test_operators_of_the_standard_are_served_once() -> None:
     assert " ".join(sorted(stems)) == expected
 
 
+@pytest.fixture
+def powers() -> Any:
+    """`powers(base, shift, x)`, differentiable by x alone; its rule notes what it gets for the other two."""
+    seen: list[tuple[Any, ...]] = []
+
+    def rule(xp: Any, base: Any, shift: Any, x: Any) -> Any:
+        seen.extend((b.shape, str(b.dtype).rpartition(".")[2]) for b in (base, shift))
+        return xp.log(base) * xp.exp(xp.log(base) * x + shift)
+
+    op = registry.elementwise("powers(base, shift, x, /)", x=rule, forward=lambda xp, base, shift, x: xp.exp(xp.log(xp.asarray(
+        base, dtype=x.dtype)) * x + shift))
+    try:
+        yield seen
+    finally:
+        registry.restore({}, [op])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"])
+def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_asks_for(backend: str, powers: Any) -> None:
+    pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
+    xp = mg.namespace(backend)
+    x = xp.asarray([0.5, 1.0], dtype="float32").array
+    base = np.log(1.3)
+    values = np.exp(base * np.asarray([0.5, 1.0]) + 2)
+
+    def one(t: Any) -> Any:
+        return xp.powers(1.3, 2, t)
+
+    def recorded(order: int) -> Any:
+        t = mg.asarray(x, requires_grad=True)
+        y = one(t)
+        for i in range(order):
+            (y,) = mg.autograd.grad(xp.sum(y), [t], create_graph=i < order - 1)
+        return y
+
+    func, ones = mg.func, xp.ones(2, dtype="float32").array
+
+    def slope(f: Any) -> Any:
+        return lambda t: func.jvp(f, (t,), (xp.ones_like(t),))[1]
+
+    for order, found in ((1, recorded(1)), (2, recorded(2)), (3, recorded(3)), (1, func.grad(lambda t: xp.sum(one(t)))(x)),
+                         (1, func.jvp(one, (x,), (ones,))[1]), (2, func.jvp(slope(one), (x,), (ones,))[1]), (1, func.vmap(func.grad(one))(x)),
+                         (2, func.vmap(func.grad(func.grad(one)))(x)), (2, func.vmap(func.grad(slope(one)))(x))):
+        np.testing.assert_allclose(to_numpy(mg.asarray(found).array), base**order * values, rtol=1e-5)
+    assert set(powers) == {((), "float32")}
+
+
 TORCH_COMPLEX = [n for n in [*UNARY, *BINARY, "imag"] if n not in (*REAL_ONLY, "round")]
 
 

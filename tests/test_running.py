@@ -58,7 +58,7 @@ def test_windows_stand_where_numpy_has_them() -> None:
 def test_numpys_own_function_of_windows() -> None:
     t = mg.asarray(X, requires_grad=True)
     np.testing.assert_array_equal(values(sliding_window_view(t, 2, axis=1)), sliding_window_view(X, 2, axis=1))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'writeable'"):
+    with pytest.raises(TypeError, match="numpy.sliding_window_view: writeable=True is not supported for Tensors"):
         sliding_window_view(t, 2, axis=1, writeable=True)
 
 

@@ -1,4 +1,4 @@
-"""The families `gamma`, `zeta` and `error` of multigrad-special: values and edges as SciPy's, derivatives by every argument, dtypes, transformations."""
+"""The families `gamma`, `zeta` and `error` of multigrad-special: values and edges of SciPy, derivatives, dtypes, transformations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def test_binom_at_integers_is_that_of_scipy(n: float, k: float, xp: Any) -> None
     np.testing.assert_allclose(y, [scipy.special.binom(n, k)], rtol=1e-13, atol=1e-300)
 
 
-@pytest.mark.parametrize("x, q", [(1.0, 2.0), (0.5, 2.0), (2.0, 0.0), (2.0, -1.5), (3.0, -1.5), (2.5, -1.5), (2.0, -1.0), (math.inf, 2.0), (2.0, math.nan)])
+@pytest.mark.parametrize("x, q", [(1.0, 2.0), (0.5, 2.0), (2.0, 0.0), (2.0, -1.5), (3.0, -1.5), (2.5, -1.5), (2.0, -1.0), (math.inf, 2.0),
+                                  (2.0, math.nan)])
 def test_zeta_at_the_edges_is_that_of_scipy(x: float, q: float, xp: Any) -> None:
     np.testing.assert_allclose(values(xp.special.zeta(xp.asarray([x]), xp.asarray([q]))), [scipy.special.zeta(x, q)], rtol=1e-13)
 
@@ -127,7 +128,8 @@ def test_zeta_by_both(xp: Any) -> None:
 
 # ----- dtypes -----
 
-ONES = ("gamma", "gammaln", "loggamma", "rgamma", "gammasgn", "digamma", "zetac", "erf", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri", "gelu")
+ONES = ("gamma", "gammaln", "loggamma", "rgamma", "gammasgn", "digamma", "zetac", "erf", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri",
+        "gelu")
 
 
 @pytest.mark.parametrize("name", ONES)

@@ -58,7 +58,7 @@ class Pass:
         self.needed: set[Node] | None = None
         self.through = others
         self.into = False
-        self.leaves = targets is not None and not others and all(type(node) is AccumulateGrad for node in targets)
+        self.leaves = every or (targets is not None and not others and all(type(node) is AccumulateGrad for node in targets))
         self.every = every
         elem = like._elem
         self.raw = not create and (elem.run is None or elem.level not in elem.run.deep)

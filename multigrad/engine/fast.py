@@ -17,7 +17,7 @@ from .. import observe
 from ..observe import gate
 from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
-from . import element, generated, ways
+from . import element, generated, ways, wider
 from .computed import mark
 from .dispatch import arrays_of, composed, general, operate, resolve_composite
 from .element import truth_of
@@ -77,6 +77,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
         "_kinds": element.by_type, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
         "_learn": partial(learn, inner_function), "_observed": observe.operation, "_order": _order(op, reflected),
+        "_as_numpy": wider.as_numpy,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
@@ -114,6 +115,7 @@ def _order(op: Op, reflected: bool) -> tuple[str, ...]:
 def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
     yield f"def function({_parameters(op, reflected, method)}):"
+    yield from wider.lines(op)
     yield "    _r = _gate()"
     yield "    if _r is not True and _told and _r.operations:"
     yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
@@ -185,11 +187,12 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
             starred = True
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
-        parts.append(text if p.default is p.empty else f"{text}=_default_{p.name}")
+        omitted = p.name in wider.OMITTED.get(op.name, ())
+        parts.append(f"{text}=None" if omitted else text if p.default is p.empty else f"{text}=_default_{p.name}")
         last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
-    return ", ".join(parts)
+    return ", ".join(parts + ["**_more"] * (op.name in wider.MORE))
 
 
 def _arguments(op: Op, reflected: bool) -> str:

@@ -161,12 +161,13 @@ class Run:
     elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
     deep       those of its levels at which a value has been a layer itself
     leaves     how many leaves have been made at its levels
+    rebinds    whether `y += v` makes a new array of those of its levels, and binds y to it; else it writes into y
     own_level, tensor_level, dual_level   the number of its own level, of that of Tensors created inside it, and of that of forward-mode duals
     """
 
     __slots__ = (
         "deep", "dual_level", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "outer", "own_level", "randomness",
-        "tensor_level",
+        "rebinds", "tensor_level",
     )  # fmt: skip
 
     def __init__(self, name: str, mode: Switch | None = None) -> None:
@@ -182,6 +183,7 @@ class Run:
         self.elements: dict[Any, Any] = {}
         self.deep: set[int] = set()
         self.leaves = 0
+        self.rebinds = False
 
     def finish(self) -> None:
         """Note that it is over. Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage collector."""

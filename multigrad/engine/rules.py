@@ -82,8 +82,8 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that pick what a pullback keeps.
 
     `save(v, ans, like, host)` makes the saved values of the argument values `v` and the output; a Python scalar in place of an array that
-    has a rule becomes a 0-d array of the dtype and device of the Tensor `like`. `track(c, t)` picks the version cells, of those of the arguments,
-    `c`, and of the outputs, `t`, that belong to saved arrays.
+    has a rule, or is an operand of an elementwise operation, becomes a 0-d array of the dtype and device of the Tensor `like`.
+    `track(c, t)` picks the version cells, of those of the arguments, `c`, and of the outputs, `t`, that belong to saved arrays.
     """
     op = rule.op
     position = positions(op)
@@ -97,8 +97,8 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             elif source is not None:
                 cells.append("t[0]" if name == "ans" and op.outputs == () else "tuple(t)" if name == "ans" else f"t[{source[1]}]")
             continue
-        ruled = op.roles[name] == "array" and (isinstance(op.vjp, Rule) or name in op.vjp)
-        saved.append(f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))" if ruled else f"v[{i}]")
+        numeric = op.roles[name] == "array" and (op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp)
+        saved.append(f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))" if numeric else f"v[{i}]")
         if source is not None:
             cells.append(f"c[{i}]")
     cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]  # index arrays in a key

@@ -169,26 +169,29 @@ class Tensor(Leaving):
             if not self._elem.floating:
                 raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
                                     f"not {self.dtype} (backend {self._elem.host.name!r})")
-            if not hasattr(self, "_leaf"):
-                self._leaf = AccumulateGrad(self, self._own_cell())
-                if self._elem.run is not None:
-                    self._elem.run.leaves += 1
-            self._leaf.enabled = True
-            self._node = self._leaf
-            if observe.gate.get() is not True:
-                observe.node(self._leaf, (), self)
+            self._become_leaf()
         return self
+
+    def _become_leaf(self) -> AccumulateGrad:
+        """Let operations be recorded from here on. Returns the node of this leaf."""
+        if not hasattr(self, "_leaf"):
+            self._leaf = AccumulateGrad(self, self._own_cell())
+            if self._elem.run is not None:
+                self._elem.run.leaves += 1
+        self._leaf.enabled = True
+        self._node = self._leaf
+        if observe.gate.get() is not True:
+            observe.node(self._leaf, (), self)
+        return self._leaf
 
     def _of_level(self, value: Any) -> Tensor:
         """A value as a Tensor of this level."""
         return value if isinstance(value, Tensor) and value._elem.level == self._elem.level else wrap_at(self, value)
 
     def _own_cell(self) -> GradCell:
-        try:
-            return self._grad_cell
-        except AttributeError:
+        if not hasattr(self, "_grad_cell"):
             self._grad_cell = GradCell()
-            return self._grad_cell
+        return self._grad_cell
 
     @property
     def is_leaf(self) -> bool:
@@ -312,12 +315,8 @@ class Tensor(Leaving):
             history = "leaked"
         except GradientError:
             history = "grad_fn=<Invalid>"
-        parts = [repr(self._array)]
-        if self._elem.host.name != "numpy":
-            parts.append(f"backend='{self._elem.host.name}'")
-        if history:
-            parts.append(history)
-        return f"Tensor({', '.join(parts)})"
+        backend = "" if self._elem.host.name == "numpy" else f"backend='{self._elem.host.name}'"
+        return f"Tensor({', '.join(filter(None, (repr(self._array), backend, history)))})"
 
     @conversion
     def __copy__(self) -> Tensor:
@@ -451,9 +450,9 @@ def element_of(x: Any) -> Element:
 
 def checked(t: Tensor) -> Tensor:
     """`t`, a new Tensor. Raises TypeError where it is of a dtype that no Tensor is to be made of."""
-    if t._elem.refusal is None:
-        return t
-    raise TypeError(t._elem.refusal)
+    if t._elem.refusal is not None:
+        raise TypeError(t._elem.refusal)
+    return t
 
 
 def wrap(x: Any) -> Tensor:

@@ -9,8 +9,9 @@ from .custom import custom_jvp, custom_vjp
 from .forward import jvp, linearize
 from .jacobian import hessian, jacfwd, jacobian, jacrev
 from .products import hvp
+from .ravel import ravel_pytree
 from .reverse import grad, value_and_grad, vjp
 from .vmap import vmap
 
 __all__ = ["checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize",
-           "register_pytree", "value_and_grad", "vjp", "vmap"]
+           "ravel_pytree", "register_pytree", "value_and_grad", "vjp", "vmap"]

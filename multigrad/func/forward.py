@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import tree
-from ..engine.level import Layer, Run
+from ..engine.level import Run
 from ..engine.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
@@ -36,7 +36,7 @@ def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False
         given = list(tree.matched(primals, tangents))
     except ValueError as error:
         raise ValueError(f"jvp: tangents must have the structure of primals: {error}") from None
-    raw = not any(isinstance(x, Layer) for x in (*tree.leaves(primals), *given))
+    raw = not (tree.has_layer(primals) or tree.has_layer(given))
     output, outs, moved, aux = _push(function, primals, {}, range(len(primals)), given, has_aux, "jvp", raw)
     if strict and any(t is None for t in moved):
         raise GradientError("jvp: with strict=True every output must depend on the primals, but one does not")
@@ -65,7 +65,7 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
     outs, moved = transforming.jvp(listed, values, tangents, run)
     finish = strip if raw else as_tensor
-    return tree.filled(output, map(finish, outs)), outs, moved, _outside(aux, run, raw)
+    return tree.filled(output, map(finish, outs)), outs, moved, _outside(aux, run, raw) if has_aux else None
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:

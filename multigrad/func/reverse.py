@@ -34,7 +34,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     structure of `primals`. It may be called several times. As torch.func.vjp.
     """
     check_function(function, "vjp")
-    primals = tuple(tree.replaced(lambda x: x, p) for p in primals)  # whatever becomes of containers, here and in the function
+    primals = tuple([tree.replaced(lambda x: x, p) for p in primals])  # whatever becomes of containers, here and in the function
     raw = not tree.has_layer(primals)
     run = Run("vjp")
     output = aux = None
@@ -53,7 +53,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
             raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
         grads = pulled(given)
         del given
-        return tuple(tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals)
+        return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
 
     result = _outside(output, run, raw)
     return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
@@ -75,7 +75,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
-        raw = not tree.has_layer([args, kwargs])
+        raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
         run = Run("grad")
         by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
@@ -154,7 +154,7 @@ def _call(function: Function, inputs: list[Any], kwargs: dict[str, Any], has_aux
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(f"{name}: with has_aux=True the function must return a tuple (output, aux), but it returned {type(output).__name__}")
         output, aux = output
-    if type(output) is Tensor and aux is None:
+    if aux is None and isinstance(output, Layer):
         output._check()
         return value_at(output, run), None
     for t in tree.leaves([output, aux]):

@@ -92,8 +92,7 @@ def checked_input(x: Any, name: str) -> Any:
 
 def input_of(x: Any, run: Run, name: str) -> Tensor:
     t = wrap_in(run, run.own_level, checked_input(x, name))
-    t.requires_grad_()
-    run.inputs.append(t._node)
+    run.inputs.append(t._become_leaf())
     return t
 
 

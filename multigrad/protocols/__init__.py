@@ -13,9 +13,11 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
+from ..engine import wider
 from ..engine.element import by_type
 from ..engine.level import Layer
 from ..engine.surface import Surface
+from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
 
 _calls: dict[Any, Callable[..., Any]] = {}
@@ -39,9 +41,9 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
         if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
             return NotImplemented
     counterpart = _counterparts().get(function)
-    if counterpart is not None:
+    if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
         return counterpart(*args, **kwargs)
-    return import_module(".functions", __name__).without(self, function, args, kwargs)
+    return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
 
 
 @cache
@@ -49,6 +51,11 @@ def _counterparts() -> dict[Any, Callable[..., Any]]:
     """The counterpart of each function of NumPy."""
     table: dict[Any, Callable[..., Any]] = import_module(".functions", __name__).TABLE
     return table
+
+
+def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
+    """Carry out NumPy's function of the name of an operation."""
+    return import_module(".functions", __name__).by_name(op, arguments, more)
 
 
 def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
@@ -80,3 +87,4 @@ def _forget(op: Op) -> None:
 Surface._define("__array_ufunc__", _ByClass(_bound))
 Surface._define("__array_function__", array_function)
 on_declaration(_forget)
+provide(wider, as_numpy=as_numpy)

@@ -343,12 +343,15 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
 
 @counterpart("take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    refuse("numpy.take", mode=None if mode == "raise" else mode)
+    refuse("numpy.take", mode=None if mode in ("raise", "wrap", "clip") else mode)
     host = host_of_all("numpy.take", a, indices)
     indices = arrayed(indices, host)
     if axis is None:
         a, axis = of.reshape(arrayed(a, host), (-1,)), 0
     axis = placed("numpy.take", axis, len(a.shape))
+    n = a.shape[axis]
+    if mode != "raise" and n:
+        indices = indices % n if mode == "wrap" else of.clip(indices, 0, n - 1)
     flat = of.take(a, of.reshape(indices, (-1,)), axis=axis)
     return finish("take", of.reshape(flat, (*a.shape[:axis], *indices.shape, *a.shape[axis + 1:])), out)
 
@@ -446,18 +449,3 @@ counterpart("argpartition")(_partitioning(argsort))
 @counterpart("sort_complex")
 def sort_complex(a: Any) -> Any:
     return sort(of.astype(a, a._elem.host.bound.complex128))
-
-
-@counterpart("unique")
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
-           equal_nan: bool = True, sorted: bool = True) -> Any:
-    refuse("numpy.unique", axis=axis)
-    values, indices, inverse, counts = of.unique_all(ar)
-    lost = of.isnan(values) if equal_nan and ar._elem.floating else None
-    if lost is not None and bool(of.count_nonzero(lost) > 1):  # which stand at the end, each on its own
-        first = values.shape[0] - int(of.count_nonzero(lost))
-        total = of.sum(counts[first:], keepdims=True)
-        values, indices, counts = values[:first + 1], indices[:first + 1], of.concat([counts[:first], of.astype(total, counts.dtype)])
-        inverse = of.where(inverse > first, first, inverse)
-    parts = [values, *(part for part, wanted in ((indices, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted)]
-    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from ..engine.element import Host
 from ..engine.level import Layer
 from .reductions import cast, finish, floats
 from .table import counterpart
-from .values import arrayed, host_of_all, native, of, refuse
+from .values import arrayed, host_of_all, native, of
 
 # ----- making -----
 
@@ -46,23 +47,31 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 @counterpart("meshgrid")
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    refuse("numpy.meshgrid", sparse=sparse or None)
-    return tuple(of.meshgrid(*(_tensor(x, host_of_all("numpy.meshgrid", xi)) for x in xi), indexing=indexing))
+    host = host_of_all("numpy.meshgrid", xi)
+    arrays = [_tensor(x, host) for x in xi]
+    if not sparse:
+        return tuple(of.meshgrid(*arrays, indexing=indexing))
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"numpy.meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}.")
+    order = [1, 0, *range(2, len(xi))] if indexing == "xy" and len(xi) > 1 else range(len(xi))
+    return tuple(of.reshape(x, tuple(-1 if j == i else 1 for j in range(len(xi))), copy=copy or None) for x, i in zip(arrays, order, strict=True))
 
 
 @counterpart("linspace")
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
              device: Any = None) -> Any:
-    refuse("numpy.linspace", retstep=retstep or None)
     host = host_of_all("numpy.linspace", start, stop)
     xp = host.bound
     start, stop = (x if x._elem.floating else of.astype(x, xp.asarray(0.0).dtype) for x in (_tensor(start, host), _tensor(stop, host)))
+    count = num - 1 if endpoint else num
     if not start.shape and not stop.shape:
-        return _stepped(of.linspace(start, stop, num, endpoint=endpoint), dtype)
-    steps = xp.arange(num, dtype=(start + stop).detach().dtype) / max(num - 1 if endpoint else num, 1)
-    wide = of.reshape(steps, (num, *(1,) * len((start + stop).shape)))
-    points = start + wide * (stop - start)
-    return _stepped(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
+        points = _stepped(of.linspace(start, stop, num, endpoint=endpoint), dtype)
+    else:
+        steps = xp.arange(num, dtype=(start + stop).detach().dtype) / max(count, 1)
+        wide = of.reshape(steps, (num, *(1,) * len((start + stop).shape)))
+        points = start + wide * (stop - start)
+        points = _stepped(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
+    return (points, (stop - start) / count if count > 0 else (stop - start) * math.nan) if retstep else points
 
 
 def _stepped(points: Any, dtype: Any) -> Any:

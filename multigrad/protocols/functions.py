@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host
+from ..engine.dispatch import general
+from ..engine.element import Host, common_host, host_named
 from ..engine.fast import function_of
-from ..engine.level import Layer
-from ..registry import OPS
-from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
+from ..engine.level import Layer, innermost
+from ..registry import OPS, Op
+from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
-from .values import arrayed, converted, host_of_all, listed, native, written
+from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, refuse, written
 
 SAME = (
     "atleast_1d", "atleast_2d", "average", "convolve", "corrcoef", "cov", "cross", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum",
@@ -41,7 +43,31 @@ WRITING = ("fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """The functions that write into their first argument."""
 
 
-def without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run(self: Layer, function: Any, counterpart: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function of NumPy whose first argument is no array object of multigrad, or that has no counterpart."""
+    out = _only_out(self, function, args, kwargs)
+    if out is not None:
+        return filled(f"{function.__module__}.{function.__name__}", function, out, args, kwargs)
+    return _without(self, function, args, kwargs) if counterpart is None else counterpart(*args, **kwargs)
+
+
+def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The array object that is given as `out`, by keyword or by position, where it is the only one; else None."""
+    if kwargs.get("out") is not self and not any(x is self and i == _place_of_out(function) for i, x in enumerate(args)):
+        return None
+    return self if is_only(self, (args, kwargs)) else None
+
+
+@cache
+def _place_of_out(function: Any) -> int:
+    """The place of `out` among the arguments of a function; -1 if it is given by keyword only, or its signature is not known."""
+    try:
+        return list(signature(function).parameters).index("out")
+    except ValueError:
+        return -1
+
+
+def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function of NumPy that has no counterpart: beside `self`, as `like=` asks; else of the values of constants."""
     maker = creating.BESIDE.get(function.__name__)
     if maker is not None and getattr(np, function.__name__, None) is function:
@@ -57,6 +83,28 @@ def without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     return function(*given[0], **given[1])
 
 
+def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
+    """Run the counterpart of NumPy's function of the name of an operation, where its arguments are none that the standard has.
+
+    A `strict` backend has the standard's functions alone, and raises TypeError as Python does.
+    """
+    parameters = op.signature.parameters
+    given = {n: x for n, x in arguments.items() if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)}
+    operands = [given.pop(n) for n in op.arrays if n in given]
+    host = common_host(op.name, [innermost(x) for x in operands])
+    counterpart = COUNTERPARTS[op.name]
+    strict = host is not None and host.backend.capabilities.strict
+    try:
+        (op.signature if strict else signature(counterpart)).bind(*operands, **given, **more)
+    except TypeError as error:
+        raise TypeError(f"{op.name}() {error}") from None
+    if strict:  # a list or a number where an array belongs, of which it tells
+        return general(op, tuple(arguments.values()))
+    if not isinstance(operands[0], Layer):
+        operands[0] = (host or host_named("numpy")).bound.asarray(operands[0])
+    return counterpart(*operands, **given, **more)
+
+
 def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     """Run the operation of NumPy's name and signature."""
     op = OPS[name]
@@ -66,7 +114,8 @@ def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     host = host_of_all(f"numpy.{name}", args, kwargs, out)
     roles = tuple(op.roles.values())
     given = [_argument(roles[min(i, len(roles) - 1)], x, host) for i, x in enumerate(args)]
-    named = {key: _argument(op.roles.get(key, "plain"), x, host) for key, x in kwargs.items()}
+    refuse(f"numpy.{name}", **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False})
+    named = {key: _argument(op.roles[key], x, host) for key, x in kwargs.items() if key in op.roles}
     if named.get("dtype") is not None:
         named["dtype"] = native(host, named["dtype"])
     result = function_of(op)(*given, **named)

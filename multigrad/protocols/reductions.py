@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .table import counterpart
-from .values import arrayed, native, of, refuse, written
+from .values import arrayed, host_of_all, native, of, placed, refuse, written
 
 NOTHING: Any = np._NoValue
 
@@ -66,6 +66,7 @@ def kind(a: Any, dtype: Any) -> int:
 
 def averaged(a: Any, dtype: Any, name: str) -> Any:
     """The array in the dtype that a mean is taken in. Raises TypeError for one of integers."""
+    host_of_all(f"numpy.{name}", a)
     if dtype is not None and kind(a, native(a._elem.host, dtype)) < KINDS.index("real floating"):
         raise TypeError(f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers loses its fraction. "
                         "Convert the result with astype().")
@@ -127,6 +128,7 @@ nanmin = _nan_extremum("nanmin")
 
 def _test(name: str, neutral: bool) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, where: Any = True, dtype: Any = None, initial: Any = NOTHING) -> Any:
+        host_of_all(f"numpy.{name}", a)
         a = _masked(a if a._elem.bool else a != 0, where, neutral)
         result = getattr(of, name)(a, axis=axis, **_options(keepdims))
         if initial is not NOTHING and initial is not None:
@@ -211,6 +213,24 @@ def _standard_scan(name: str) -> Callable[..., Any]:
 
 cumulative_sum = _standard_scan("cumulative_sum")
 cumulative_prod = _standard_scan("cumulative_prod")
+
+
+def _running(name: str) -> Callable[..., Any]:
+    """For `numpy.maximum.accumulate` and `numpy.minimum.accumulate`: the gradient goes to the last of equal elements, as that of torch.cummax."""
+
+    def scan(x: Any, /, *, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        if axis is None:
+            raise ValueError(f"numpy.{name}.accumulate: it runs along one axis, so axis=None is not supported.")
+        x = cast(x, dtype, f"numpy.{name}.accumulate")
+        axis = placed(f"numpy.{name}.accumulate", axis, len(x.shape))
+        places = of.running_places(x.detach(), axis, name == "maximum")
+        return finish(f"{name}.accumulate", of.take_along_axis(x, places, axis=axis), out)
+
+    return scan
+
+
+running_maximum = _running("maximum")
+running_minimum = _running("minimum")
 
 
 for _function in (all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var):

@@ -18,7 +18,7 @@ from ..engine.fast import function_of, make_function
 from ..engine.level import Layer
 from ..registry import OPS
 from . import keep, reductions
-from .values import arrayed, converted, host_of_all, listed, native, of, written
+from .values import arrayed, converted, filled, host_of_all, is_only, listed, native, of, written
 
 NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
@@ -39,7 +39,7 @@ REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "mi
               "fmin": "nanmin"}
 """The function of NumPy that `ufunc.reduce` is."""
 
-SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+SCANS = {"add": "cumulative_sum", "maximum": "running_maximum", "minimum": "running_minimum", "multiply": "cumulative_prod"}
 """The function of NumPy that `ufunc.accumulate` is."""
 
 TRUTHS = ("equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "not_equal", "signbit", *LOGICAL)
@@ -115,6 +115,8 @@ def run(self: Layer, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: d
     name = _title(ufunc) + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
     function = _counterpart(ufunc)
+    if method != "__call__" and any(x is self for x in out or ()) and is_only(self, (inputs, out, kwargs)):
+        return filled(name, getattr(ufunc, method), self, inputs, {**kwargs, "out": out})
     if function is None:
         return _without(name, ufunc, method, inputs, kwargs, out)
     host = host_of_all(name, inputs, out)

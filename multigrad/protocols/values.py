@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from ..engine.element import Host, by_type, mixed
+from ..engine.element import Host, by_type, host_named, mixed
 from ..engine.fast import function_of
 from ..engine.level import Layer
 from ..errors import GradientError
@@ -53,6 +54,12 @@ def layers(value: Any) -> Iterator[Layer]:
     elif isinstance(value, dict):
         for part in value.values():
             yield from layers(part)
+
+
+def is_only(x: Layer, value: Any) -> bool:
+    """Whether `x` is the one array object of multigrad in nested arguments."""
+    first = list(islice(layers(value), 2))
+    return len(first) == 1 and first[0] is x
 
 
 def host_of_all(name: str, *values: Any) -> Host:
@@ -122,6 +129,20 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
     values = converted(result, f"{name}: the result requires grad, and a NumPy array cannot keep its history. {advice or 'Leave out out='}, "
                                "or detach() what requires grad.")
     np.copyto(out, values, casting="same_kind")
+    return out
+
+
+def filled(name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`out`, with what NumPy computes of its own arrays written into it in place."""
+    if np.ndarray not in out._elem.host.backend.array_types:
+        raise mixed(name, host_named("numpy"), out._elem.host)
+    values = np.empty(tuple(out.shape), out._elem.dtype)
+
+    def replaced(x: Any) -> Any:
+        return values if x is out else tuple(map(replaced, x)) if type(x) is tuple else x
+
+    function(*map(replaced, args), **{key: replaced(x) for key, x in kwargs.items()})
+    out[...] = values
     return out
 
 

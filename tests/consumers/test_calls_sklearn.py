@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consumer_tables import Call, Reason, Setting, Table
+from consumer_tables import Call, Setting, Table
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is a dependency of the tests only")
 
@@ -155,7 +155,5 @@ PAIRWISE = [
 CALLS = [*ESTIMATORS, *REGRESSION, *CLASSIFICATION, *CLUSTERS, *PAIRWISE]
 SETTINGS = {"numpy": Setting("numpy", "numpy, array_api_dispatch=True", switched=True),
             "strict": Setting("strict", "strict, array_api_dispatch=True", switched=True, sample=True)}
-REASONS = {"where": Reason(TypeError, r"where\(\) missing 2 required positional arguments",
-                           "calls `where` with a condition alone, which the standard has not")}
-TABLE = Table("scikit-learn", "sklearn", CALLS, settings=SETTINGS, reasons=REASONS)
+TABLE = Table("scikit-learn", "sklearn", CALLS, settings=SETTINGS)
 test_calls = TABLE.test()

@@ -173,9 +173,6 @@ WAYS_OUT = [
 ]
 
 CALLS = [*CONSTRUCTION, *ARITHMETIC, *AGGREGATION, *MISSING, *INDEXING, *GROUPING, *COMPUTATION, *RESHAPING, *COMBINATION, *WAYS_OUT]
-REASONS = {
-    "vectorized": Reason(TypeError, "Vectorized indexing is not supported", "xarray indexes NumPy arrays only by several arrays at once"),
-    "keywords": Reason(TypeError, "got an unexpected keyword argument '(ddof|out)'", "gives a function of the standard a keyword of NumPy's"),
-}
+REASONS = {"vectorized": Reason(TypeError, "Vectorized indexing is not supported", "xarray indexes NumPy arrays only by several arrays at once")}
 TABLE = Table("xarray", "xarray", CALLS, settings={"numpy": NUMPY, "jax": JAX}, reasons=REASONS)
 test_calls = TABLE.test()

@@ -75,12 +75,17 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
     lines = [f"| {' | '.join(r)} |" for r in [HEAD, ["---", "---", "---:", "---:", "---:", "---", "---"], *map(cells, rows)]]
     lines += ["", "Excused:", "", *(f"- {name}, {kind}: {e.reason} (at most {e.absolute:g} epsilon)." for (name, kind), e in EXCUSED.items())]
     lines += ["", f"Taken with python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, mpmath {mpmath.__version__}."]
+    between_markers(path, lines)
+
+
+def between_markers(path: Path, lines: list[str], begin: str = BEGIN) -> None:
+    """Replace what stands between two lines of the file."""
     text = path.read_text()
-    before, _, rest = text.partition(BEGIN)
+    before, _, rest = text.partition(begin)
     _, end, after = rest.partition(END)
     if not end:
-        sys.exit(f"{path} lacks the markers {BEGIN} and {END}")
-    path.write_text("\n".join([before + BEGIN, "", *lines, "", END + after]))
+        sys.exit(f"{path} lacks the markers {begin} and {END}")
+    path.write_text("\n".join([before + begin, "", *lines, "", END + after]))
 
 
 if __name__ == "__main__":

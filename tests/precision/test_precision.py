@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,6 +135,12 @@ def test_the_table_goes_between_the_markers(tmp_path: Any) -> None:
     path.write_text("no markers")
     with pytest.raises(SystemExit, match="lacks the markers"):
         write(path, rows)
+
+
+def test_the_page_has_a_row_for_every_operation_of_multigrad_itself() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "precision.md").read_text()
+    rows = set(re.findall(r"^\| (\S+) \| (?:real|complex) \|", page, re.MULTILINE))
+    assert {n for n in sweep.operations() if registry.OPS[n].module.startswith("multigrad.")} <= rows <= set(sweep.operations())
 
 
 def test_numbers_have_two_digits() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ..sample import Draw, DType, Sample
 
 
@@ -31,6 +33,17 @@ def sliding_window_view(draw: Draw) -> Iterator[Sample]:
     yield Sample("0-d", draw.real(), ())
 
 
+def running_places(draw: Draw) -> Iterator[Sample]:
+    yield Sample("largest", draw.real(2, 5), 1, True)
+    yield Sample("smallest", draw.real(3, 2), 0, False)
+    yield Sample("ties", np.asarray([[1.0, 3.0, 3.0, 2.0], [4.0, 4.0, 0.0, 4.0]]), -1, True)
+    yield Sample("nan", np.asarray([1.0, np.nan, 3.0, np.nan, 2.0]), 0, False)
+    yield Sample("integers", draw.integers(5), 0, True)
+    yield Sample("booleans", np.asarray([False, True, False]), 0, True)
+    yield Sample("one", draw.real(2, 1), 1, True)
+    yield Sample("empty", draw.real(2, 0), 1, True)
+
+
 def cross(draw: Draw) -> Iterator[Sample]:
     yield Sample("vectors", draw.real(3), draw.real(3))
     yield Sample("broadcast", draw.real(2, 3), draw.real(3))
@@ -42,4 +55,4 @@ def cross(draw: Draw) -> Iterator[Sample]:
 
 def samples() -> dict[str, Any]:
     """The generators of this chapter, by operation."""
-    return {"cumsum": scans, "cumprod": scans, "sliding_window_view": sliding_window_view, "cross": cross}
+    return {"cumsum": scans, "cumprod": scans, "sliding_window_view": sliding_window_view, "running_places": running_places, "cross": cross}

@@ -42,3 +42,25 @@ def lines(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     order = rest + axes
     x = x if order == tuple(range(ndim)) else xp.permute_dims(x, order)
     return x if len(axes) == 1 else xp.reshape(x, (*x.shape[: len(rest)], prod(x.shape[len(rest):])))
+
+
+def weights_like(xp: Any, weights: Any, a: Any) -> Any:
+    """Weights as an array of a floating dtype."""
+    if not hasattr(weights, "dtype"):
+        return xp.asarray(weights, dtype=a.dtype, device=xp.device_of(a))
+    return weights if is_floating(xp, weights.dtype) else xp.astype(weights, a.dtype)
+
+
+def spread_weights(xp: Any, name: str, a: Any, axis: Any, weights: Any) -> Any:
+    """Weights in the shape of `a`, or one that broadcasts to it: they may be those of the reduced axes alone."""
+    weights = weights_like(xp, weights, a)
+    if tuple(weights.shape) == tuple(a.shape):
+        return weights
+    if axis is None:
+        raise TypeError(f"{name}: axis must be given where a and weights have different shapes.")
+    axes = reduced_axes(name, axis, len(a.shape))
+    if tuple(weights.shape) != tuple(a.shape[i] for i in axes):
+        raise ValueError(f"{name}: weights of shape {tuple(weights.shape)} do not fit an array of shape {tuple(a.shape)} along axis {axis}.")
+    if len(axes) > 1:
+        weights = xp.permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return xp.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))

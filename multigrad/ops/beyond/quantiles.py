@@ -17,7 +17,7 @@ from ..indexing import take_along_axis_vjp
 from ..kernels import is_complex, wide
 from ..keys import float_dtype, index_dtype
 from ..statistical import _as
-from .common import floating, lines, reduced_axes
+from .common import floating, lines, reduced_axes, spread_weights
 
 
 class Numbers(NamedTuple):
@@ -207,9 +207,35 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
     return xp.take_along_axis(x, xp.broadcast_to(places, (*x.shape[:-1], places.shape[-1])), axis=-1)
 
 
-def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
+    """The first element of each sorted line up to which a share q of its weights lies; nan where some are negative, or add up to 0 or not finite."""
+    lost = xp.isnan(x)
+    weights = xp.where(lost, 0.0, weights) if skips else weights
+    wrong = xp.any(weights < 0, axis=-1, keepdims=True)
+    order = xp.argsort(x, axis=-1, stable=True)
+    shares = xp.cumulative_sum(xp.take_along_axis(weights, order, axis=-1), axis=-1)
+    total = shares[..., x.shape[-1] - 1:]
+    shares = _as(xp, shares / xp.where((total > 0) & xp.isfinite(total), total, math.nan), q.dtype)
+    shares = xp.where(shares == 0, -1.0, shares)  # what has no weight before the first that has some is not the quantile 0
+    places = xp.sum(xp.astype(shares[..., None, :] < q[:, None], index_dtype(xp, xp.device_of(x))), axis=-1)
+    found = _at(xp, xp.take_along_axis(x, order, axis=-1), x.shape[-1] - xp.sum(xp.astype(lost, q.dtype), axis=-1, keepdims=True) if skips
+                else x.shape[-1], xp.astype(places, q.dtype))
+    found = found if skips else xp.where(xp.any(lost, axis=-1, keepdims=True), math.nan, found)
+    return xp.where(wrong | xp.isnan(total / total) | xp.isnan(q), math.nan, found)
+
+
+def _weights(xp: Any, name: str, a: Any, axis: Any, method: str, weights: Any) -> Any:
+    """The weights in the shape of `a`, constants: the quantiles do not change with small changes of them."""
+    if method != "inverted_cdf":
+        raise ValueError(f"{name}: only the method 'inverted_cdf' takes weights, not {method!r}.")
+    given = floating(xp, a)
+    return xp.broadcast_to(spread_weights(xp, name, xp.zeros_like(given), axis, weights), tuple(a.shape))
+
+
+def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any = None) -> Any:
     """The quantiles; where `name` begins with nan, of the elements that are not."""
     way = _method(name, method)
+    weights = None if weights is None else _weights(xp, name, a, axis, method, weights)
     asked = _fractions(xp, name, q, xp.device_of(a))
     axes = reduced_axes(name, axis, len(a.shape))
     x = _lines(xp, name, a, axes)
@@ -217,6 +243,10 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     n, skips = x.shape[-1], name.startswith("nan")
     if n == 0 or 0 in asked.shape:
         found = xp.full((*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
+    elif weights is not None:
+        fractions = xp.asarray(asked.numbers, device=xp.device_of(x)) if asked.array is None else asked.array
+        found = _weighted(xp, x, lines(xp, weights, axes), fractions, skips)
+        found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
     elif asked.numbers is not None and not skips:
         parts = _of_numbers(xp, x, [_share(n, q, way) for q in asked.numbers])
         found = xp.stack(parts, axis=0) if asked.shape else parts[0]
@@ -234,7 +264,7 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
 
 
 def _named(name: str) -> Callable[..., Any]:
-    return lambda xp, a, q, axis, method, keepdims: _quantile(xp, name, a, q, axis, method, keepdims)
+    return lambda xp, a, q, axis, method, keepdims, weights: _quantile(xp, name, a, q, axis, method, keepdims, weights)
 
 
 _ORDER = "The gradient goes where that of sort goes; "
@@ -246,8 +276,9 @@ composite("nanmedian(a: array, axis=None, *, keepdims=False)",
           lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
           doc=f"The median of the elements that are not nan, nan where all are. {_ORDER}as numpy.nanmedian.")
 for _name, _words in (("quantile", "The quantiles q, from 0 to 1"), ("percentile", "The percentiles q, from 0 to 100")):
-    composite(f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False)", _named(_name),
+    composite(f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: array = None)", _named(_name),
               doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, or an element of an array q is out of range. "
-                  f"Axes of q come first. {_ORDER}as numpy.{_name}.")
-    composite(f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False)", _named(f"nan{_name}"),
-              doc=f"{_words}, of the elements that are not nan, nan where all are. {_ORDER}as numpy.nan{_name}.")
+                  f"Axes of q come first. The method 'inverted_cdf' takes weights. {_ORDER}as numpy.{_name}.")
+    composite(f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: array = None)", _named(f"nan{_name}"),
+              doc=f"{_words}, of the elements that are not nan, nan where all are. The method 'inverted_cdf' takes weights. {_ORDER}as "
+                  f"numpy.nan{_name}.")

@@ -1,11 +1,12 @@
-"""What runs along an axis, under NumPy's names: cumsum, cumprod, and windows of neighbours."""
+"""What runs along an axis, under NumPy's names: cumsum, cumprod, the extrema so far, and windows of neighbours."""
 
 from __future__ import annotations
 
 from operator import index
 from typing import Any
 
-from ...registry import composite
+from ...registry import composite, nondifferentiable
+from ..keys import index_dtype
 from .shapes import place
 
 
@@ -16,6 +17,22 @@ def _scan(standard: str) -> Any:
         return getattr(xp, standard)(a, axis=axis, dtype=dtype)
 
     return scan
+
+
+def _so_far(xp: Any, x: Any, pick: Any) -> Any:
+    """The extrema of the elements up to each one along the last axis: of one, two, four, ... neighbours."""
+    n, reach = x.shape[-1], 1
+    while reach < n:
+        x = xp.concat([x[..., :reach], pick(x[..., reach:], x[..., :n - reach])], axis=-1)
+        reach *= 2
+    return x
+
+
+def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
+    x = xp.moveaxis(xp.astype(x, xp.int8) if xp.isdtype(x.dtype, "bool") else x, axis, -1)
+    best = _so_far(xp, x, xp.maximum if largest else xp.minimum)
+    places = xp.arange(x.shape[-1], dtype=index_dtype(xp, xp.device_of(x)), device=xp.device_of(x))
+    return xp.moveaxis(_so_far(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum), -1, axis)
 
 
 def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
@@ -57,3 +74,5 @@ composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
           doc="All windows of neighbours along some axes or all, their elements along new axes at the end: those of "
               "numpy.lib.stride_tricks.sliding_window_view, as a copy.")
+nondifferentiable("running_places(x, /, axis, largest)", forward=running_places, batching="axis", chapter="kernels",
+                  doc="Where the largest (or smallest) of the elements up to each one along an axis stands, the last of equal ones; that of a nan.")

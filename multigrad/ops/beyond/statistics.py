@@ -9,7 +9,7 @@ from ...registry import composite
 from ..kernels import conj, is_complex
 from ..keys import float_dtype
 from ..statistical import _count
-from .common import floating, is_floating, reduced_axes
+from .common import floating, spread_weights, weights_like
 
 
 def ptp(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
@@ -22,34 +22,13 @@ composite("ptp(a: array, axis=None, *, keepdims=False)", ptp,
 # ----- averages -----
 
 
-def _spread_weights(xp: Any, a: Any, axis: Any, weights: Any) -> Any:
-    """Weights in the shape of `a`, or one that broadcasts to it: they may be those of the averaged axes alone."""
-    if tuple(weights.shape) == tuple(a.shape):
-        return weights
-    if axis is None:
-        raise TypeError("average: axis must be given where a and weights have different shapes.")
-    axes = reduced_axes("average", axis, len(a.shape))
-    if tuple(weights.shape) != tuple(a.shape[i] for i in axes):
-        raise ValueError(f"average: weights of shape {tuple(weights.shape)} do not fit an array of shape {tuple(a.shape)} along axis {axis}.")
-    if len(axes) > 1:
-        weights = xp.permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
-    return xp.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
-
-
-def _like(xp: Any, weights: Any, a: Any) -> Any:
-    """Weights as an array of a floating dtype."""
-    if not hasattr(weights, "dtype"):
-        return xp.asarray(weights, dtype=a.dtype, device=xp.device_of(a))
-    return weights if is_floating(xp, weights.dtype) else xp.astype(weights, a.dtype)
-
-
 def average(xp: Any, a: Any, axis: Any, weights: Any, returned: bool, keepdims: bool) -> Any:
     a = floating(xp, a)
     if weights is None:
         found = xp.mean(a, axis=axis, keepdims=keepdims)
         total = xp.full_like(found, float(_count(a.shape, axis)))
     else:
-        weights = _spread_weights(xp, a, axis, _like(xp, weights, a))
+        weights = spread_weights(xp, "average", a, axis, weights)
         total = xp.sum(xp.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
         found = xp.sum(xp.multiply(a, weights), axis=axis, keepdims=keepdims) / total
     return (found, total) if returned else found
@@ -76,7 +55,7 @@ def _checked(xp: Any, name: str, weights: Any, n: int, a: Any) -> Any:
         weights = xp.asarray(weights)
     if len(weights.shape) != 1 or weights.shape[0] != n:
         raise ValueError(f"cov: {name} must have one axis, with a weight for each of the {n} observations, and has the shape {tuple(weights.shape)}.")
-    return _like(xp, weights, a)
+    return weights_like(xp, weights, a)
 
 
 def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fweights: Any, aweights: Any, dtype: Any) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import multigrad as mg
-from multigrad.extend import innermost, level_of
+from multigrad.extend import innermost, level_of, rebind_augmented
 
-__all__ = ["conjugate", "entered", "has_box", "is_box", "leaves", "left", "level", "mapped", "plain", "value"]
+__all__ = ["conjugate", "entered", "has_box", "is_box", "known", "leaves", "left", "level", "mapped", "plain", "rebinding", "value"]
 
 Tensor = mg.Tensor
 
@@ -111,6 +111,21 @@ def plain(x: Any) -> Any:
             return x
         y = y.array
     return x if level_of(y) else y
+
+
+def known(x: Any) -> Any:
+    """What a user's function gets where no derivative by `x` is taken: numbers and raw arrays, and boxes of derivatives further out."""
+    return left(mapped(plain, x))
+
+
+def rebinding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's function as one that a transformation calls on boxes, to which `y += v` does not write."""
+
+    def called(*args: Any) -> Any:
+        rebind_augmented()
+        return function(*args)
+
+    return called
 
 
 def value(x: Any) -> Any:

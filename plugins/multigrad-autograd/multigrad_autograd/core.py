@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from multigrad import Tensor, func
-from multigrad.extend import level_of
+from multigrad.extend import level_of, rebind_augmented
 
 from .boxes import conjugate, entered, is_box, left, level, mapped
 from .rules import (
@@ -90,7 +90,7 @@ def value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
 
 
 class Traced:
-    """A function that notes whether its output is of the level of its input, or above."""
+    """A function of boxes, which `y += v` does not write to. It notes whether its output is of the level of its input, or above."""
 
     __slots__ = ("depends", "function")
 
@@ -99,8 +99,9 @@ class Traced:
         self.depends = False
 
     def __call__(self, x: Any) -> Any:
+        rebind_augmented()
         out = self.function(x)
-        if type(out) is Tensor and type(x) is Tensor:
+        if is_box(out) and is_box(x):
             self.depends = level_of(out) >= level_of(x)
             return out
         self.depends = level(out) >= level(x) > 0
@@ -125,8 +126,9 @@ def tangent(g: Any, like: Any) -> Any:
 def _fitting(like: Any, g: Any) -> Any:
     if is_box(g):
         return g
-    shape, dtype = np.shape(like), getattr(like, "dtype", None)
     g = np.asarray(g)
-    if dtype is not None and g.dtype != dtype and np.can_cast(g.dtype, dtype, "same_kind"):
-        g = g.astype(dtype)
-    return g if g.shape == shape else np.broadcast_to(g, shape)
+    if not hasattr(like, "dtype"):
+        like = np.asarray(like)
+    if g.dtype != like.dtype and np.can_cast(g.dtype, like.dtype, "same_kind"):
+        g = g.astype(like.dtype)
+    return g if g.shape == like.shape else np.broadcast_to(g, like.shape)

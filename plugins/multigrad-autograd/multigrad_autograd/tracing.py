@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from multigrad.extend import Layer, Op, Transform, carry_out, is_array
+from multigrad.extend import Layer, Op, Transform, carry_out, is_array, rebind_augmented
 
 from .boxes import is_box, left, mapped
 from .rules import Call
@@ -147,6 +147,7 @@ def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:
         return x if array is None else Recorded.wrap(array, transform, node=node)
 
     def run() -> tuple[Any, Any]:
+        rebind_augmented()
         out = fun(enter(x, start_node))
         layer = transform.layer_of(out) if is_box(out) else None
         if layer is None:

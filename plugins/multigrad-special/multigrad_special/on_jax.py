@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import cache, partial
+from numbers import Integral
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from . import standard
-from .standard.bessel import MAX_BESSEL
 from .standard.common import MAX_ORDER
 
 
@@ -24,29 +24,20 @@ class _Namespace:
         return getattr(jnp, name)
 
 
-def _compiled(function: Callable[..., Any], most: int | None = None) -> Callable[..., Any]:
-    """A form of `standard`, compiled; where `most` is given, its first argument is an order up to that."""
-    inner: Callable[..., Any]
-    if most is None:
-        inner = jax.jit(partial(function, _Namespace()))
-        return inner
-    inner = jax.jit(partial(function, _Namespace()), static_argnums=0)
-
-    @wraps(function)
-    def outer(n: Any, x: Any, /) -> Any:
-        return inner(standard.order(n, function.__name__, most), x)
-
-    return outer
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A form of `standard`, compiled."""
+    compiled: Callable[..., Any] = jax.jit(partial(function, _Namespace()))
+    return compiled
 
 
-_of_order = jax.jit(partial(standard.polygamma, _Namespace()), static_argnums=0)
-_of_orders = jax.jit(partial(standard.polygamma, _Namespace()))
+_polygamma = jax.jit(partial(standard.polygamma, _Namespace()), static_argnums=0)
+_polygamma_of_orders = _compiled(standard.polygamma)
 zeta_derivative = jax.jit(partial(standard.zeta_derivative, _Namespace()), static_argnums=0)
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
     """JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
-    return _of_order(n, x) if isinstance(n, int) and 0 <= n <= MAX_ORDER else _of_orders(n, x)
+    return _polygamma(int(n), x) if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER else _polygamma_of_orders(n, x)
 
 
 def _own(name: str) -> Callable[..., Any]:
@@ -62,9 +53,16 @@ def _own(name: str) -> Callable[..., Any]:
 
 erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
-# What JAX lacks.
-iv = _compiled(standard.iv, MAX_BESSEL)
-ive = _compiled(standard.ive, MAX_BESSEL)
+
+def _of_order(v: float, name: str) -> Callable[[Any], Any]:
+    """The function of one order, by that of any order: it is compiled once for all that differentiating asks for."""
+    return lambda x: __getattr__(name)(jnp.full_like(x, v), x)
+
+
+j0, j1 = _of_order(0.0, "jv"), _of_order(1.0, "jv")
+y0, y1 = _of_order(0.0, "yn"), _of_order(1.0, "yn")
+k0, k1 = _of_order(0.0, "kv"), _of_order(1.0, "kv")
+k0e, k1e = _of_order(0.0, "kve"), _of_order(1.0, "kve")
 
 
 @cache

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.special
 
 from . import standard
-from .standard import order, refuse
-from .standard.bessel import MAX_BESSEL
+from .standard import refuse
 
 HALF = np.dtype(np.float16)
 
@@ -26,25 +25,28 @@ class _Namespace:
         return getattr(np, name)
 
 
-
 def polygamma(n: Any, x: Any, /) -> Any:
-    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of which the standard form is for one order."""
-    kinds = [a for a in (n, x) if hasattr(a, "dtype")]
-    if any(a.dtype.kind == "c" for a in kinds):
+    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of which the standard form is for one order.
+
+    An array of integers promotes as everywhere in NumPy: float64 beside float32.
+    """
+    kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
+    if any(dtype.kind == "c" for dtype in kinds):
         return standard.polygamma(_Namespace(), n, x)
-    value = scipy.special.polygamma(*(a.astype(np.float32) if a is not n and a.dtype is HALF else a for a in (n, np.asarray(x))))
-    floating = [a.dtype for a in kinds if a.dtype.kind == "f"]
-    return value.astype(np.result_type(*floating) if floating else np.float64)
+    value = scipy.special.polygamma(*(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x)))
+    return value.astype(np.result_type(*kinds, 1.0), copy=False)
 
 
-def iv(v: int, z: Any, /) -> Any:
-    """SciPy's iv is for any order; the derivative by recurrence is for integers."""
-    return scipy.special.iv(order(v, "iv", MAX_BESSEL), z)
+def ive(v: Any, z: Any, /) -> Any:
+    """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no derivative."""
+    if z.dtype.kind == "c":
+        raise refuse("ive", "numpy", z.dtype)
+    return __getattr__("ive")(v, z)
 
 
-def ive(v: int, z: Any, /) -> Any:
-    """As iv."""
-    return scipy.special.ive(order(v, "ive", MAX_BESSEL), z)
+def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
+    """SciPy's hyp1f1 takes real parameters only; a Python scalar beside a complex array comes as a complex one."""
+    return __getattr__("hyp1f1")(*(v.real if np.ndim(v) == 0 and np.imag(v) == 0 else v for v in (a, b)), x)
 
 
 @cache

@@ -7,13 +7,17 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 import multigrad as mg
 
-from . import ALL, everywhere
+from ..__main__ import between_markers
+from . import ALL, everywhere, page
 from .everywhere import VALUE, Worst
+
+BEGIN = "<!-- made by make test-special -->"
 
 
 def main() -> int:
@@ -22,6 +26,7 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", help="all, if none is named")
     parser.add_argument("--backends", default="numpy,strict,jax")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--write", type=Path, help="a file with markers, between which the table goes")
     options = parser.parse_args()
     names = [f"special.{name.removeprefix('special.')}" for name in options.functions] or sorted(ALL)
     unknown = set(names) - set(ALL)
@@ -36,6 +41,9 @@ def main() -> int:
     missed = [(w, bar) for w, bar in worst if w.size is not None and not w.size <= bar]
     print(f"\n{len(names)} functions in {time.monotonic() - start:.0f} s, {len(missed)} beyond the bar")
     print(*(line(w, bar) for w, bar in missed), sep="\n")
+    if options.write:
+        mg.namespace("numpy")
+        between_markers(options.write, page.lines(w for w, _ in worst), BEGIN)
     return 1 if missed else 0
 
 

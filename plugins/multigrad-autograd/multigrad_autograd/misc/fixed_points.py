@@ -11,7 +11,7 @@ from typing import Any
 
 from multigrad import func as transformations
 
-from ..boxes import entered, has_box, mapped
+from ..boxes import entered, has_box, known, mapped, rebinding
 
 __all__ = ["fixed_point"]
 
@@ -33,7 +33,8 @@ def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: Any) -> A
 
 
 def _iterated(f: Function, distance: Function, tol: Any, a: Any, x0: Any) -> Any:
-    step = f(a)
+    step = f(known(a))
+    x0 = known(x0)
     x, before = step(x0), x0
     while distance(x, before) > tol:
         x, before = step(x), x
@@ -53,14 +54,14 @@ def _gradients(f: Function, distance: Function, tol: Any, kept: Any, g: Any) -> 
 
     def backwards(given: Any) -> Function:
         a, x, g = given
-        _, pullback = transformations.vjp(lambda y: f(a)(y), x)
+        _, pullback = transformations.vjp(rebinding(lambda y: f(known(a))(y)), x)
         if getattr(x, "shape", None) == ():  # one number: f_x is one, too, and found once
             slope = pullback(x * 0.0 + 1.0)[0]
             return lambda w: slope * w + g
         return lambda w: mapped(lambda y, z: y + z, pullback(w)[0], g)
 
     w = fixed_point(backwards, (a, x, g), mapped(lambda y: 0.0 * y, g), distance, tol)
-    _, by_a = transformations.vjp(lambda b: f(b)(x), a)
+    _, by_a = transformations.vjp(rebinding(lambda b: f(b)(known(x))), a)
     return by_a(w)[0], None
 
 

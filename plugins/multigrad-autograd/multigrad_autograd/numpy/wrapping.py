@@ -26,7 +26,7 @@ def unary(raw: Any, op: Function) -> Function:
     def function(x: Any, /, *args: Any, **kwargs: Any) -> Any:
         if args or kwargs:
             return _called(raw, raw, (x, *args), kwargs)
-        return op(x) if type(x) is Tensor else _called(raw, op, (x,), kwargs)
+        return op(x) if is_box(x) else _called(raw, op, (x,), kwargs)
 
     return function
 
@@ -39,7 +39,7 @@ def binary(raw: Any, op: Function) -> Function:
         if args or kwargs:
             return _called(raw, raw, (x, y, *args), kwargs)
         s, t = type(x), type(y)
-        if (s is Tensor or t is Tensor) and s in FAST and t in FAST:
+        if ((s is Tensor or t is Tensor) and s in FAST and t in FAST) or (is_box(x) and is_box(y)):
             return op(x, y)
         return _called(raw, op, (listed(x), listed(y)), kwargs)
 

@@ -16,7 +16,7 @@ import scipy.integrate
 import multigrad as mg
 from multigrad import func as transformations
 
-from ..boxes import leaves, mapped
+from ..boxes import known, leaves, left, mapped, rebinding
 from .choosing import boxed, operand
 
 __all__ = ["odeint"]
@@ -54,7 +54,7 @@ def _time_last(func: Function) -> Function:
 
 def _forward(func: Function, options: dict[str, Any], y0: Any, t: Any, args: Any) -> Any:
     """SciPy's solution, on the values of the arguments."""
-    return mg.asarray(scipy.integrate.odeint(func, _values(y0), _values(t), args=tuple(mapped(_values, a) for a in args), **options))
+    return mg.asarray(scipy.integrate.odeint(func, _values(y0), _values(t), args=left(mapped(_values, args)), **options))
 
 
 def _values(x: Any) -> Any:
@@ -73,7 +73,7 @@ def _augmented(func: Function, n: int) -> Function:
     """The dynamics of the state of `func`, its cotangent, and those of time and parameters, in one vector."""
 
     def dynamics(state: Any, t: Any, *args: Any) -> Any:
-        slope, pullback = transformations.vjp(lambda y, t, args: _vector(func(y, t, *args)), state[:n], _array(t), args)
+        slope, pullback = transformations.vjp(rebinding(lambda y, t, args: _vector(func(y, t, *args))), state[:n], _array(t), args)
         by_y, by_t, by_args = pullback(-state[n:2 * n])
         parts = [slope, by_y, by_t]
         mapped(lambda _, x: parts.append(x), args, by_args)  # in the order of args, which that of dictionaries may not be
@@ -109,7 +109,7 @@ def _gradients(func: Function, options: dict[str, Any], kept: Any, g: Any) -> tu
     by_y, by_t, by_args = g[-1, :], g[0, 0] * 0.0, [x * 0.0 for x in flat]
     times = []
     for i in range(y.shape[0] - 1, 0, -1):
-        moved = mg.sum(_vector(func(y[i, :], t[i], *args)) * g[i, :])  # of a later time: the solution there moves along its slope
+        moved = mg.sum(_vector(func(*known((y[i, :], t[i], *args)))) * g[i, :])  # of a later time: the solution there moves along its slope
         times.append(moved)
         state = odeint(dynamics, _joined([y[i, :], by_y, by_t - moved, *by_args]), mg.stack([t[i], t[i - 1]]), args, **options)[1, :]
         by_y, by_t = state[n:2 * n] + g[i - 1, :], state[2 * n]

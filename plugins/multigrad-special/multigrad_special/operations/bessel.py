@@ -3,60 +3,146 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import multigrad as mg
 
 from .declare import ON_JAX, ON_NUMPY, declare
 
-
-def _neighbours(xp: Any, v: int, z: Any, name: str) -> Any:
-    """The mean of the functions of order v - 1 and v + 1, the former being v + 1, too, where v is 0."""
-    function = getattr(xp.special, name)
-    return function(1, z) if v == 0 else 0.5 * (function(v - 1, z) + function(v + 1, z))
+TERMS = 26
+"""Of an asymptotic series, enough where the argument is above 25 and the square of the order."""
 
 
-def _scaled_slope(xp: Any, v: int, z: Any, ans: Any) -> Any:
-    """The slope of ive, that mean less the function itself; far out, where these cancel, their asymptotic series do so exactly."""
-    x, sign, limit = xp.abs(z), xp.sign(z), 25 + v * v
-    far = xp.where(x > limit, x, limit)
-    near, series = limit / far, 0.0
-    coefficients = _slope_coefficients(v)
-    for k in range(len(coefficients), 0, -1):  # in powers of limit / x, since the coefficients alone may overflow float16
-        series = (series + coefficients[k - 1] / limit**k) * near
-    series = series / xp.sqrt(2 * math.pi * far)
-    return xp.where(x > limit, series if v % 2 else sign * series, _neighbours(xp, v, z, "ive") - sign * ans)
+def _order(xp: Any, v: Any, z: Any) -> Any:
+    """An order as a floating number, so that one less than an unsigned 0 is -1."""
+    if not hasattr(v, "dtype"):
+        return xp.full_like(xp.abs(z), v)
+    return v if xp.isdtype(v.dtype, "real floating") else xp.astype(v, xp.result_type(xp.abs(z)))
 
 
-@lru_cache
-def _slope_coefficients(v: int) -> list[float]:
-    """Of the powers of 1/x in that difference, by those of each function (Abramowitz and Stegun, 9.7.1)."""
-    def coefficients(n: int) -> list[Fraction]:
-        found = [Fraction(1)]
-        for k in range(1, 25):
-            found.append(-found[-1] * (4 * n * n - (2 * k - 1) ** 2) / (8 * k))
-        return found
+def _around(xp: Any, name: str, v: Any, z: Any) -> tuple[Any, Any]:
+    """The functions of order v - 1 and v + 1."""
+    function, v = getattr(xp.special, name), _order(xp, v, z)
+    return function(v - 1, z), function(v + 1, z)
 
-    below, own, above = coefficients(abs(v - 1)), coefficients(v), coefficients(v + 1)
-    return [float((p + q) / 2 - c) for p, c, q in zip(below, own, above, strict=True)][1:]
+
+def _falling(xp: Any, name: str, v: Any, z: Any) -> Any:
+    """The slope of the functions J and Y (DLMF 10.6.1): half of what is below less what is above."""
+    below, above = _around(xp, name, v, z)
+    return 0.5 * (below - above)
+
+
+def _rising(xp: Any, name: str, v: Any, z: Any) -> Any:
+    """The slope of the functions I, and of K with the other sign (DLMF 10.29.1): the mean of what is below and above."""
+    below, above = _around(xp, name, v, z)
+    return 0.5 * (below + above)
+
+
+def _from_pole(xp: Any, z: Any, ans: Any, slope: Any) -> Any:
+    """At 0 a function Y or K comes from an infinity with an infinite slope, the other way."""
+    return xp.where(z == 0, -ans, slope)
+
+
+def _slope_far_out(xp: Any, v: Any, x: Any, sign: float) -> Any:
+    """The derivative, term by term, of the asymptotic series of exp(x) K (sign 1) and of exp(-x) I (sign -1): DLMF 10.40.1 and 10.40.2."""
+    square = 4 * v * v
+    term, total = xp.ones_like(x), 0.5 * xp.ones_like(x)
+    for k in range(1, TERMS):
+        term = term * ((square - (2 * k - 1) ** 2) / (8 * k) * sign) / x
+        total = total + (k + 0.5) * term
+    return -total * (math.sqrt(math.pi / 2) if sign > 0 else 1 / math.sqrt(2 * math.pi)) / (x * xp.sqrt(x))
+
+
+def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
+    """The slope of exp(z) K or exp(-|z|) I: what is near by recurrence, which cancels far out, where the asymptotic series is exact."""
+    size = xp.abs(z)
+    limit = 25 + v * v + 0 * size
+    far = size > limit
+    away = _slope_far_out(xp, v, xp.where(far, z if sign > 0 else size, limit), sign)
+    return xp.where(far, away, near)
+
+
+def _slope_of_scaled_i(xp: Any, v: Any, z: Any, ans: Any, mean: Any, even: Any) -> Any:
+    """With the factor exp(-|z|) there is a kink at 0 in even orders; the slope there is 0. It is odd where the function is even."""
+    side = xp.sign(z)
+    slope = _slope_of_scaled(xp, v, z, mean - side * ans, -1.0)
+    far = xp.abs(z) > 25 + v * v
+    return xp.where(far & even & (z < 0), -slope, slope)
+
+
+def _slope_of_ive(xp: Any, v: Any, z: Any, ans: Any) -> Any:
+    v = _order(xp, v, z)
+    return _slope_of_scaled_i(xp, v, z, ans, _rising(xp, "ive", v, z), v == 2 * xp.floor(v / 2))
+
+
+def _slope_of_kve(xp: Any, v: Any, z: Any, ans: Any) -> Any:
+    v = _order(xp, v, z)
+    return _from_pole(xp, z, ans, _slope_of_scaled(xp, v, z, ans - _rising(xp, "kve", v, z), 1.0))
+
+
+def _slope_of_i0e(xp: Any, x: Any, ans: Any) -> Any:
+    return _slope_of_scaled_i(xp, xp.zeros_like(x), x, ans, xp.special.i1e(x), x == x)
+
+
+def _slope_of_i1e(xp: Any, x: Any, ans: Any) -> Any:
+    return _slope_of_scaled_i(xp, xp.ones_like(x), x, ans, 0.5 * (xp.special.i0e(x) + xp.special.ive(xp.full_like(x, 2.0), x)), x != x)
+
+
+def _slope_of_k0e(xp: Any, x: Any, ans: Any) -> Any:
+    return _from_pole(xp, x, ans, _slope_of_scaled(xp, xp.zeros_like(x), x, ans - xp.special.k1e(x), 1.0))
+
+
+def _slope_of_k1e(xp: Any, x: Any, ans: Any) -> Any:
+    mean = 0.5 * (xp.special.k0e(x) + xp.special.kve(xp.full_like(x, 2.0), x))
+    return _from_pole(xp, x, ans, _slope_of_scaled(xp, xp.ones_like(x), x, ans - mean, 1.0))
 
 
 def declarations() -> list[mg.registry.Op]:
-    """Slopes are those of Abramowitz and Stegun, 9.6.26: nothing is divided by x, so 0 is a point like any other.
+    """Slopes are differences and means of neighbouring orders: nothing is divided by x, so 0 is a point like any other."""
+    return [*_first_and_second(), *_modified(), *_scaled()]
 
-    With the factor exp(-|x|) there is a kink at 0 in even orders; the slope there is 0.
-    """
+
+def _own(signature: str, doc: str, cupy: str | None = None, **partials: Any) -> mg.registry.Op:
+    """Declare a function that is SciPy's on NumPy, that of `standard` on JAX, and CuPy's only if that is said."""
+    name = signature.partition("(")[0]
+    return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, cupy=cupy, **partials)
+
+
+def _first_and_second() -> list[mg.registry.Op]:
     return [
-        declare("i0(x, /)", "The modified Bessel function of order 0.", x=lambda xp, x: xp.special.i1(x)),
-        declare("i1(x, /)", "The modified Bessel function of order 1.", x=lambda xp, x: _neighbours(xp, 1, x, "iv")),
-        declare("i0e(x, /)", "exp(-|x|) i0(x).", x=lambda xp, x, ans: _scaled_slope(xp, 0, x, ans)),
-        declare("i1e(x, /)", "exp(-|x|) i1(x).", x=lambda xp, x, ans: _scaled_slope(xp, 1, x, ans)),
-        declare("iv(v: plain, z, /)", "The modified Bessel function of order v, an int from 0 to 20.",
-                 numpy=f"{ON_NUMPY}iv", jax=f"{ON_JAX}iv", cupy=None,
-                 z=lambda xp, v, z: _neighbours(xp, v, z, "iv")),
-        declare("ive(v: plain, z, /)", "exp(-|z|) iv(v, z).",
-                 numpy=f"{ON_NUMPY}ive", jax=f"{ON_JAX}ive", cupy=None,
-                 z=_scaled_slope),
+        _own("j0(x, /)", "The Bessel function of order 0.", "", x=lambda xp, x: -xp.special.j1(x)),
+        _own("j1(x, /)", "The Bessel function of order 1.", "", x=lambda xp, x: 0.5 * (xp.special.j0(x) - xp.special.jv(xp.full_like(x, 2.0), x))),
+        _own("jv(v, z, /)", "The Bessel function of any real order v.", z=lambda xp, v, z: _falling(xp, "jv", v, z)),
+        _own("y0(x, /)", "The Bessel function of the second kind, of order 0.", "", x=lambda xp, x: -xp.special.y1(x)),
+        _own("y1(x, /)", "The Bessel function of the second kind, of order 1.", "",
+             x=lambda xp, x, ans: _from_pole(xp, x, ans, 0.5 * (xp.special.y0(x) - xp.special.yn(xp.full_like(x, 2.0), x)))),
+        _own("yn(n, x, /)", "The Bessel function of the second kind, of an integer order n.", "",
+             x=lambda xp, n, x, ans: _from_pole(xp, x, ans, _falling(xp, "yn", n, x))),
+        _own("yv(v, z, /)", "The Bessel function of the second kind, of any real order v.",
+             z=lambda xp, v, z, ans: _from_pole(xp, z, ans, _falling(xp, "yv", v, z))),
+    ]
+
+
+def _modified() -> list[mg.registry.Op]:
+    return [
+        declare("i0(x, /)", "The modified Bessel function of order 0.", numpy=f"{ON_NUMPY}i0", x=lambda xp, x: xp.special.i1(x)),
+        declare("i1(x, /)", "The modified Bessel function of order 1.", numpy=f"{ON_NUMPY}i1",
+                x=lambda xp, x: 0.5 * (xp.special.i0(x) + xp.special.iv(xp.full_like(x, 2.0), x))),
+        _own("iv(v, z, /)", "The modified Bessel function of any real order v.", z=lambda xp, v, z: _rising(xp, "iv", v, z)),
+        _own("k0(x, /)", "The modified Bessel function of the second kind, of order 0.", x=lambda xp, x: -xp.special.k1(x)),
+        _own("k1(x, /)", "The modified Bessel function of the second kind, of order 1.",
+             x=lambda xp, x: -0.5 * (xp.special.k0(x) + xp.special.kv(xp.full_like(x, 2.0), x))),
+        _own("kv(v, z, /)", "The modified Bessel function of the second kind, of any real order v.",
+             z=lambda xp, v, z: -_rising(xp, "kv", v, z)),
+    ]
+
+
+def _scaled() -> list[mg.registry.Op]:
+    return [
+        declare("i0e(x, /)", "exp(-|x|) i0(x).", numpy=f"{ON_NUMPY}i0e", x=_slope_of_i0e),
+        declare("i1e(x, /)", "exp(-|x|) i1(x).", numpy=f"{ON_NUMPY}i1e", x=_slope_of_i1e),
+        _own("ive(v, z, /)", "exp(-|z|) iv(v, z).", z=_slope_of_ive),
+        _own("k0e(x, /)", "exp(x) k0(x).", x=_slope_of_k0e),
+        _own("k1e(x, /)", "exp(x) k1(x).", x=_slope_of_k1e),
+        _own("kve(v, z, /)", "exp(z) kv(v, z).", z=_slope_of_kve),
     ]

@@ -1,9 +1,77 @@
-"""Exponential and elliptic integrals, the dilogarithm, the confluent hypergeometric function, Legendre functions."""
+"""Exponential integrals, the dilogarithm and the confluent hypergeometric function."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import multigrad as mg
+
+from ..standard.common import refuse
+from ..standard.confluent import evaluated
+from ..standard.forms import floats
+from .declare import ON_JAX, ON_NUMPY, declare
+from .gamma import _digamma_step
+
+
+def _exp1_slope(xp: Any, x: Any) -> Any:
+    slope = -xp.exp(-x) / x
+    return slope if xp.isdtype(x.dtype, "complex floating") else xp.where(x < 0, math.nan, slope)
+
+
+def _expn_slope(xp: Any, n: Any, x: Any) -> Any:
+    """-expn(n - 1, x) (Abramowitz and Stegun, 5.1.26); expn(0, x) is exp(-x) / x."""
+    first = n == 0
+    safe = xp.where(first & (x != 0), x, 1.0)
+    below = xp.where(x == 0, math.inf, xp.exp(-safe) * (1 / safe + 1 / (safe * safe)))
+    return -xp.where((x < 0) | (n < 0), math.nan, xp.where(first, below, xp.special.expn(xp.where(first, xp.ones_like(n), n) - 1, x)))
+
+
+def _spence_slope(xp: Any, z: Any) -> Any:
+    """log(z) / (1 - z), near 1 by the series of artanh in s = (z - 1) / (z + 1), which is half of log(z)."""
+    near = xp.abs(z - 1) < 0.5
+    w = xp.where(near, z - 1, 0.0)
+    s = w / (2 + w)
+    square = s * s
+    series = xp.zeros_like(s)
+    for k in range(20, -1, -1):
+        series = series * square + 1 / (2 * k + 1)
+    far = xp.where(near, 3.0, z)
+    return xp.where(near, -2 * series / (2 + w), xp.log(far) / (1 - far))
+
+
+def _hyp1f1_by(by: str) -> Any:
+    """The derivative by a parameter: the series, term by term (standard/confluent.py)."""
+    def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
+        if xp.isdtype(x.dtype, "complex floating"):
+            raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
+        a, b, x = floats(xp, a, b, x)
+        return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
+                         step=lambda u, v: _digamma_step(xp, u, v))
+
+    return slope
+
+
+def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """DLMF 13.3.15."""
+    a, b, x = floats(xp, a, b, x)
+    return a / b * xp.special.hyp1f1(a + 1, b + 1, x)
 
 
 def declarations() -> list[mg.registry.Op]:
-    return []
+    return [
+        declare("exp1(x, /)", "The exponential integral E1, of exp(-t) / t from x to infinity; nan where x is negative, unless it is complex.",
+                numpy=f"{ON_NUMPY}exp1", jax=f"{ON_JAX}exp1", x=_exp1_slope),
+        declare("expi(x, /)", "The exponential integral Ei, of exp(t) / t from -infinity to x.",
+                numpy=f"{ON_NUMPY}expi", jax=f"{ON_JAX}expi", x=lambda xp, x: xp.exp(x) / x),
+        declare("expn(n, x, /)", "The exponential integral of order n, a whole number of 0 or more; nan where x is negative.",
+                numpy=f"{ON_NUMPY}expn", jax=f"{ON_JAX}expn", x=_expn_slope),
+        declare("spence(z, /)",
+                "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan where z is negative, unless it is complex.",
+                numpy=f"{ON_NUMPY}spence", jax=f"{ON_JAX}spence", cupy=None, z=_spence_slope),
+        declare("hyp1f1(a, b, x, /)",
+                "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
+                "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20.",
+                numpy=f"{ON_NUMPY}hyp1f1", jax=f"{ON_JAX}hyp1f1", cupy=None,
+                a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
+    ]

@@ -6,6 +6,7 @@ axes and not contiguous, and compares values, gradients and second derivatives w
 
 from .bessel import *  # noqa: F403
 from .elementary import *  # noqa: F403
+from .elliptic import *  # noqa: F403
 from .entropy import *  # noqa: F403
 from .error import *  # noqa: F403
 from .gamma import *  # noqa: F403

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 from . import gamma_complex
@@ -147,7 +148,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
 
     In an array of orders, and from order 100 on, values in float32 lose digits: their relative error grows with n.
     """
-    if isinstance(n, int) and 0 <= n <= MAX_ORDER:
+    if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER:
         return digamma(xp, x) if n == 0 else _of_order(int(n))(xp, x)
     if hasattr(x, "dtype") and xp.isdtype(x.dtype, "complex floating"):
         raise TypeError(f"special.polygamma: the order of a complex array is one int from 0 to {MAX_ORDER}, not {n!r}.")

@@ -1,0 +1,58 @@
+"""ravel_pytree: all arrays of a pytree as one vector, for algorithms that are written for vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+from .. import tree as trees
+from ..engine.convert import default_host
+from ..engine.element import SCALARS, is_array
+from ..engine.level import Layer
+from ..engine.tensor import element_of
+
+
+def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the elements of all arrays of `tree` as one vector, and the function that makes such a tree of a vector.
+
+    tree  arrays, Tensors, or a nested structure of these, of one library
+
+    Returns (vector, unravel). The vector has shape (n,) and the dtype that the arrays promote to; `unravel(vector)` has the structure of `tree`, with
+    arrays of the shapes and dtypes there. Both are differentiable, and unravel takes any vector of n elements of that library: raw arrays give raw
+    arrays, Tensors give Tensors. A tree without arrays is a vector of no elements of the default backend.
+
+    Raises TypeError where a leaf is no array, and unravel ValueError where a vector has another shape. As jax.flatten_util.ravel_pytree.
+    """
+    leaves, structure = trees.flattened(tree)
+    for x in leaves:
+        if type(x) in SCALARS or not is_array(x):
+            raise TypeError(f"ravel_pytree: expected arrays, or nested dictionaries, lists and tuples of arrays, but a leaf is a {type(x).__name__}")
+    shapes = [tuple(x.shape) for x in leaves]
+    dtypes = [x.dtype for x in leaves]
+    ends = list(accumulate(map(prod, shapes)))
+    size = ends[-1] if ends else 0
+
+    def unravel(vector: Any) -> Any:
+        if tuple(vector.shape) != (size,):
+            raise ValueError(f"unravel: expected a vector of shape ({size},), got shape {tuple(vector.shape)}")
+        xp = _namespace([vector])
+        parts = [vector] if len(ends) == 1 else [vector[end - prod(shape):end] for end, shape in zip(ends, shapes, strict=True)]
+        return trees.built(structure, [_cast(xp, xp.reshape(part, shape), dtype) for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)])
+
+    if not leaves:
+        return default_host().xp.zeros((0,)), unravel
+    xp = _namespace(leaves)
+    dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else xp.result_type(*dtypes)
+    flat = [_cast(xp, xp.reshape(x, (-1,)), dtype) for x in leaves]
+    return flat[0] if len(flat) == 1 else xp.concat(flat), unravel
+
+
+def _cast(xp: Any, x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else xp.astype(x, dtype)
+
+
+def _namespace(arrays: list[Any]) -> Any:
+    host = element_of(arrays[0]).host
+    return host.bound if any(isinstance(x, Layer) for x in arrays) else host.xp

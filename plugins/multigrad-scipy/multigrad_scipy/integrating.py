@@ -1,0 +1,102 @@
+"""solve_ivp: initial value problems, with the Jacobian filled in. Solutions are not differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.integrate
+
+from multigrad import func
+from multigrad.errors import GradientError
+
+from .arguments import Point, as_tuple, ravelled
+from .constraints import dense
+from .implicit import jacobian
+from .levels import Examples, constant, numbers, orders
+from .progress import Bar
+
+__all__ = ["solve_ivp"]
+
+IMPLICIT = ("radau", "bdf", "lsoda")
+"""The methods that use a Jacobian."""
+
+
+def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
+              vectorized: bool = False, args: Any = None, *, progress: bool = False, **options: Any) -> Any:
+    """Solve dy/dt = fun(t, y, *args) with y(t_span[0]) = y0, as scipy.integrate.solve_ivp, which does it.
+
+    fun         array-agnostic: with a float t and a state y it returns the slope in the structure of y0
+    y0          the state at the beginning: an array of any library, or a nested structure of these, real and of
+                any shape
+    events      functions as `fun` that return a number, with the attributes `terminal` and `direction`
+    vectorized  without effect: `fun` is always called with one state
+    progress    show the evaluations of `fun` as a bar by tqdm
+    options     SciPy's. `jac` is filled in by func.jacfwd for the methods Radau, BDF and LSODA; it may be a
+                function as `fun`, or an array
+
+    Returns SciPy's result: `t` and the elements of `t_events` are vectors of the library of y0, `y` has the
+    structure of y0 with one more axis at the end, for the times, an element of `y_events` has the ravelled
+    states as rows, and `sol` is a function of a time or a vector of times.
+
+    Raises GradientError where y0, t_span, t_eval, args or anything that `fun` refers to requires grad, or is
+    being differentiated: the solution has no derivative. NotImplementedError inside of `vmap`, where each
+    example would have steps of its own; ImportError where progress needs tqdm; and what SciPy raises.
+    """
+    point = Point(y0, "solve_ivp")
+    args = () if args is None else as_tuple(args)
+    times = [*t_span, *([] if t_eval is None else [t_eval])]
+
+    def slope(t: float, v: Any) -> Any:
+        return ravelled(fun(t, point.unravel(v), *args))
+
+    first = float(numbers(constant(t_span[0])))
+    point.first(partial(slope, first))
+    start = point.given(point.start)
+    watched = [] if events is None else [events] if callable(events) else list(events)
+    seen = [slope(first, start), *(event(first, point.unravel(start), *args) for event in watched)]
+    if any(map(orders, (*seen, ravelled(y0), *times))):
+        raise GradientError("solve_ivp: the solution has no derivative, but something that it depends on requires grad or is being differentiated. "
+                            "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args; else detach() what needs no gradient")
+    examples = Examples([*seen, start])
+    if examples.batched:
+        raise NotImplementedError("solve_ivp inside of vmap: each example would have steps of its own; solve them one by one, or as one system")
+    called = partial(point.called, examples, 0)
+    if isinstance(method, str) and method.lower() in IMPLICIT:
+        jac = options.get("jac")
+        if jac is None:
+            options["jac"] = lambda t, z: called(lambda v: jacobian(partial(slope, t), v), z)
+        elif callable(jac):
+            options["jac"] = lambda t, z: dense(called(lambda v: jac(t, point.unravel(v), *args), z), point.size)
+    told = [_plain(event, point, called, args) for event in watched] or None
+    with Bar(progress, "solve_ivp", "evaluations") as bar:
+        result = scipy.integrate.solve_ivp(bar.counting(lambda t, z: called(partial(slope, t), z)), tuple(map(_time, t_span)),
+                                           examples.values(start)[0], method=method, t_eval=None if t_eval is None else numbers(t_eval),
+                                           dense_output=dense_output, events=told, **options)
+    states = func.vmap(point.unravel, in_axes=1, out_axes=-1)
+    result.t = point.returned(point.vector(result.t))
+    result.y = states(point.returned(point.vector(result.y)))
+    for name in ("t_events", "y_events"):
+        if result.get(name) is not None:
+            result[name] = [point.returned(point.vector(x)) for x in result[name]]
+    if result.sol is not None:
+        plain = result.sol
+        result.sol = lambda t: (states if np.ndim(numbers(t)) else point.unravel)(point.returned(point.vector(plain(numbers(t)))))
+    return result
+
+
+def _time(t: Any) -> float:
+    return float(numbers(t))
+
+
+def _plain(event: Callable[..., Any], point: Point, called: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+    """An event as SciPy takes it."""
+    def number(t: float, z: Any) -> float:
+        return float(np.reshape(called(lambda v: event(t, point.unravel(v), *args), z), ()))
+
+    for name in ("terminal", "direction"):
+        if hasattr(event, name):
+            setattr(number, name, getattr(event, name))
+    return number

@@ -1,0 +1,146 @@
+"""What surrounds a call: the transformations that batch what its functions return, and those that differentiate it.
+
+SciPy computes with numbers, so a solver runs on the values at the bottom of all layers. Inside `func.vmap`
+there is one problem for each example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import multigrad as mg
+from multigrad.autograd import Function
+from multigrad.errors import BatchingError
+from multigrad.extend import innermost, is_array, level_of
+
+__all__ = ["Examples", "backend_of", "constant", "numbers", "orders"]
+
+
+def backend_of(x: Any) -> str:
+    """The name of the backend of an array."""
+    name: str = mg.namespace(x).__name__
+    return name.removeprefix("multigrad.")
+
+
+def numbers(x: Any) -> Any:
+    """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy makes an array."""
+    x = mg.asarray(innermost(x)).numpy() if is_array(x) else x
+    return np.asarray(x, dtype=np.float64)
+
+
+def constant(x: Any) -> Any:
+    """An array without its derivatives, at every level; anything else as it is."""
+    return x.detach() if level_of(x) else x
+
+
+class _Number(Function):
+    """The number of the example that arrays belong to, counted over all transformations that batch one of them, the outermost one first."""
+
+    @staticmethod
+    def forward(*arrays: Any) -> Any:
+        xp = mg.namespace(arrays[0])
+        return xp.zeros((), dtype=xp.int32)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return (None,) * len(ctx.needs_input_grad)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> None:
+        return None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *arrays: Any) -> tuple[Any, int]:
+        outer = _Number.apply(*[x if axis is None else mg.sum(x, axis=axis) for x, axis in zip(arrays, in_dims, strict=True)])
+        xp = mg.namespace(outer)
+        return outer * info.batch_size + xp.arange(info.batch_size, dtype=xp.int32), 0
+
+
+class _Note:
+    """What is known of the layers of an array: how many tangents there are, and what is one layer further in than the outermost batch."""
+
+    def __init__(self, x: Any) -> None:
+        self.tangents = 0
+        self.inner: Any = None
+        _Seen.apply(x, self)
+
+
+class _Seen(Function):
+    """The identity, which takes notes."""
+
+    @staticmethod
+    def forward(x: Any, note: _Note) -> Any:
+        return x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.note = inputs[1]
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any, _: Any) -> Any:
+        ctx.note.tangents += 1
+        return t
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> tuple[Any, None]:
+        return g, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any, note: _Note) -> tuple[Any, Any]:
+        note.inner = x
+        note.tangents += _Note(x).tangents
+        return x, 0
+
+
+def orders(x: Any) -> int:
+    """How many levels differentiate an array: 0 for a constant."""
+    count = _Note(x).tangents if level_of(x) else 0
+    while level_of(x):
+        count += isinstance(x, mg.Tensor) and x.requires_grad
+        try:
+            x = x.array
+        except BatchingError:
+            x = _Note(x).inner
+    return count
+
+
+class Examples:
+    """The examples that some arrays stand for.
+
+    count    how many there are; 1 outside of `vmap`
+    batched  whether there is a `vmap` that batches one of the arrays
+    """
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        layers = [x for x in arrays if level_of(x)]
+        number = _Number.apply(*layers) if layers else None
+        raw = numbers(number) if number is not None else np.zeros(())
+        self.batched = raw.ndim > 0
+        self.count = int(raw.size)
+        self._number = constant(number) if self.batched else None
+
+    def values(self, x: Any) -> Any:
+        """The values of an array in float64, those of each example: of shape (count, *shape)."""
+        if self._number is None or not is_array(x):
+            x = numbers(x)
+            return np.broadcast_to(x, (self.count, *x.shape))
+        x = constant(x)
+        whole = innermost(mg.add(x, mg.astype(mg.multiply(self._number, 0), x.dtype)))
+        return numbers(whole).reshape((self.count, *x.shape))
+
+    def of(self, x: Any, i: int) -> Any:
+        """The values of an array in example `i`; what is no array as it is."""
+        return x if hasattr(x, "toarray") or hasattr(x, "matvec") else np.array(self.values(x)[i])
+
+    def array(self, values: Any, like: Any) -> Any:
+        """An array of which each example has its own values, of the library, dtype and device of the raw array `like`. The inverse of `values`."""
+        stacked = innermost(mg.asarray(values if self.batched else values[0], backend=backend_of(like), dtype=like.dtype, device=like.device))
+        return stacked if self._number is None else mg.take(stacked, self._number, axis=0)
