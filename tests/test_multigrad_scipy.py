@@ -132,7 +132,8 @@ def test_structures_shapes_and_dtypes() -> None:
     np.testing.assert_allclose(g.numpy(), 2 * T)
 
 
-@pytest.mark.parametrize(("x0", "shape"), [([0, 0.5], (2,)), (2, (1,)), (0.5, (1,)), (np.array([1, 2]), (2,)), (np.array(2.0), ()), ([[1, 2], [3, 4]], (2, 2))])
+@pytest.mark.parametrize(("x0", "shape"), [([0, 0.5], (2,)), (2, (1,)), (0.5, (1,)), (np.array([1, 2]), (2,)), (np.array(2.0), ()),
+                                           ([[1, 2], [3, 4]], (2, 2))])
 def test_numbers_and_integers_start_as_floating_arrays(x0: Any, shape: tuple[int, ...]) -> None:
     x = minimize(lambda x: mg.sum((x - 0.5) ** 2), x0).x
     assert type(x) is np.ndarray and x.shape == shape and x.dtype == np.float64
@@ -209,7 +210,8 @@ def test_progress_wants_tqdm_and_counts(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_importing_is_lazy() -> None:
     program = ("import sys, multigrad\nassert 'scipy' not in sys.modules and 'multigrad_scipy' not in sys.modules\nimport multigrad_scipy\n"
-               "assert 'scipy' not in sys.modules\nmultigrad_scipy.root\nassert 'scipy.optimize' in sys.modules\nassert 'scipy.integrate' not in sys.modules")
+               "assert 'scipy' not in sys.modules\nmultigrad_scipy.root\nassert 'scipy.optimize' in sys.modules\n"
+               "assert 'scipy.integrate' not in sys.modules")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     import multigrad_scipy
@@ -414,10 +416,10 @@ def test_bounds_and_limits_that_require_grad() -> None:
 
 def test_what_is_no_minimum_is_refused() -> None:
     t = mg.asarray(T, requires_grad=True)
-    with pytest.raises(GradientError, match=r"minimize: the solution has no derivative: it does not solve the equation .* The solver said: Maximum number"):
+    with pytest.raises(GradientError, match=r"minimize: the solution has no derivative: it does not solve .* The solver said: Maximum number"):
         minimize(lambda x: quartic(x, t), np.full(3, 5.0), options={"maxiter": 1})
     assert not minimize(quartic, np.full(3, 5.0), args=(T,), options={"maxiter": 1}).success
-    with pytest.raises(GradientError, match="minimize: the solution has no derivative: the Jacobian of the equation that it solves is singular there"):
+    with pytest.raises(GradientError, match="minimize: the solution has no derivative: the Jacobian of .* is singular there"):
         minimize(lambda x: (x[0] - t[0]) ** 2 + 0.0 * x[1], np.full(2, 3.0))
     with pytest.raises(GradientError, match="singular there"):  # two constraints that say the same
         minimize(lambda x: mg.sum((x - t) ** 2), np.zeros(3), constraints=[LinearConstraint(np.ones((1, 3)), 1.0, 1.0)] * 2, method="trust-constr")
@@ -438,7 +440,8 @@ def test_minimize_scalar(backend: str) -> None:
     slope = 2.0 / (2.0 + np.exp(0.840841495369418))  # 2 (x - t) + exp(x) = 0
     for derivative in (func.grad(solve)(t), func.jvp(solve, (t,), (xp.ones_like(t),))[1]):
         np.testing.assert_allclose(float(derivative), slope, rtol=1e-6)
-    np.testing.assert_allclose(float(func.grad(func.grad(solve))(t)), -np.exp(0.840841495369418) * slope**2 / (2 + np.exp(0.840841495369418)), rtol=1e-6)
+    second = -np.exp(0.840841495369418) * slope**2 / (2 + np.exp(0.840841495369418))
+    np.testing.assert_allclose(float(func.grad(func.grad(solve))(t)), second, rtol=1e-6)
 
 
 def test_minimize_scalar_at_a_bound_and_in_batches() -> None:

@@ -70,10 +70,11 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
             options["jac"] = lambda t, z: called(lambda v: jacobian(partial(slope, t), v), z)
         elif callable(jac):
             options["jac"] = lambda t, z: dense(called(lambda v: jac(t, point.unravel(v), *args), z), point.size)
+    told = [_plain(event, point, called, args) for event in watched] or None
     with Bar(progress, "solve_ivp", "evaluations") as bar:
         result = scipy.integrate.solve_ivp(bar.counting(lambda t, z: called(partial(slope, t), z)), tuple(map(_time, t_span)),
                                            examples.values(start)[0], method=method, t_eval=None if t_eval is None else numbers(t_eval),
-                                           dense_output=dense_output, events=[_plain(event, point, called, args) for event in watched] or None, **options)
+                                           dense_output=dense_output, events=told, **options)
     states = func.vmap(point.unravel, in_axes=1, out_axes=-1)
     result.t = point.returned(point.vector(result.t))
     result.y = states(point.returned(point.vector(result.y)))

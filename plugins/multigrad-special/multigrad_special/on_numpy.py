@@ -43,6 +43,11 @@ def ive(v: Any, z: Any, /) -> Any:
     return __getattr__("ive")(v, z)
 
 
+def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
+    """SciPy's hyp1f1 takes real parameters only; a Python scalar beside a complex array comes as a complex one."""
+    return __getattr__("hyp1f1")(*(v.real if np.ndim(v) == 0 and np.imag(v) == 0 else v for v in (a, b)), x)
+
+
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
     """`scipy.special.<name>` with the dtype of the floating arguments for its result, also where an array of integers meets one of float32.

@@ -32,16 +32,17 @@ def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
     end = (xp.abs(x) == 1) & (m != 1) & (m != -1) & ((x > 0) | (v == xp.floor(v)))
     product = (v + m) * (v - m + 1)
     inner = xp.where(end, 0.5, x)
-    inside = (product * xp.special.lpmv(m - 1, v, inner) - xp.special.lpmv(m + 1, v, inner)) / (2 * xp.sqrt((1 - inner) * (1 + inner)))
-    sign = xp.where((x < 0) & (v == 2 * xp.floor(v / 2)), -1.0, 1.0)  # x to the power v + 1
+    below = xp.special.lpmv(xp.where(product == 0, m, m - 1), v, inner)  # of no weight where there may be none
+    inside = (product * below - xp.special.lpmv(m + 1, v, inner)) / (2 * xp.sqrt((1 - inner) * (1 + inner)))
+    sign = xp.where((x < 0) & (v == 2 * xp.floor(v / 2)), -1.0, xp.ones_like(x))  # x to the power v + 1
     fourth = (v - 1) * v * (v + 1) * (v + 2)
-    at_end = xp.where(m == 0, v * (v + 1) / 2, xp.where(m == 2, -fourth / 4, xp.where(m == -2, -0.25, 0.0)))
+    at_end = xp.where(m == 0, v * (v + 1) / 2, xp.where(m == 2, -fourth / 4, xp.where(m == -2, -0.25, xp.zeros_like(x))))
     edge = 0 * xp.sqrt(1 - xp.where(end, xp.abs(x), 0.5))
     return xp.where(end, sign * at_end + edge, inside)
 
 
 def declarations() -> list[mg.registry.Op]:
-    """SciPy has real degrees and negative orders in lpmv; there is no form of it in the standard."""
+    """SciPy's lpmv, also called from JAX, is of any real degree; the form in the standard is of integer degrees."""
     def own(signature: str, doc: str, **partials: Any) -> mg.registry.Op:
         name = signature.partition("(")[0]
         return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, cupy=None, **partials)
@@ -53,5 +54,5 @@ def declarations() -> list[mg.registry.Op]:
         own("ellipe(m, /)", "The complete elliptic integral of the second kind, of the parameter m.",
             m=lambda xp, m: -0.5 * parts(xp, m, 1 - m)[1]),
         declare("lpmv(m, v, x, /)", "The associated Legendre function of integer order m and real degree v, for x from -1 to 1.",
-                numpy=f"{ON_NUMPY}lpmv", jax=f"{CALLS_SCIPY}lpmv", standard=False, x=_slope_of_lpmv),
+                numpy=f"{ON_NUMPY}lpmv", jax=f"{CALLS_SCIPY}lpmv", x=_slope_of_lpmv),
     ]

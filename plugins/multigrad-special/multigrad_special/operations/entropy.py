@@ -7,6 +7,7 @@ from typing import Any
 
 import multigrad as mg
 
+from ..standard.forms import floats
 from .declare import ON_JAX, ON_NUMPY, declare
 
 
@@ -20,27 +21,37 @@ def _held(xp: Any, x: Any, y: Any, least: float) -> Any:
 
 
 def _xlogy_by_x(xp: Any, x: Any, y: Any) -> Any:
+    x, y = floats(xp, x, y)
     held = _held(xp, x, y, 0.0)
     return xp.where(held, 0.0, xp.log(xp.where(held, 1.0, y)))
 
 
 def _xlogy_by_y(xp: Any, x: Any, y: Any) -> Any:
+    x, y = floats(xp, x, y)
     return x / xp.where((x == 0) & (y == 0), 1.0, y)
 
 
 def _xlog1py_by_x(xp: Any, x: Any, y: Any) -> Any:
+    x, y = floats(xp, x, y)
     held = _held(xp, x, y, -1.0)
     return xp.where(held, 0.0, xp.log1p(xp.where(held, 0.0, y)))
 
 
 def _xlog1py_by_y(xp: Any, x: Any, y: Any) -> Any:
+    x, y = floats(xp, x, y)
     return x / xp.where((x == 0) & (y == -1), 1.0, 1 + y)
 
 
 def _log_ratio(xp: Any, x: Any, y: Any) -> Any:
     """log(x / y), which for x near y is log1p of their difference, which is exact."""
+    x, y = floats(xp, x, y)
     near = xp.abs(x - y) < 0.5 * xp.abs(y)
     return xp.where(near, xp.log1p(xp.where(near, x - y, 0.0) / y), xp.log(xp.where(near, 1.0, x / y)))
+
+
+def _kl_div_by_y(xp: Any, x: Any, y: Any) -> Any:
+    x, y = floats(xp, x, y)
+    return (y - x) / xp.where((x == 0) & (y == 0), 1.0, y)
 
 
 def declarations() -> list[mg.registry.Op]:
@@ -59,5 +70,5 @@ def declarations() -> list[mg.registry.Op]:
                  numpy=f"{ON_NUMPY}rel_entr", jax=f"{ON_JAX}rel_entr",
                  x=lambda xp, x, y: _log_ratio(xp, x, y) + 1, y=lambda xp, x, y: -_xlogy_by_y(xp, x, y)),
         declare("kl_div(x, y, /)", "x log(x / y) - x + y, with the exceptions of rel_entr.", numpy=f"{ON_NUMPY}kl_div", jax=f"{ON_JAX}kl_div",
-                 x=_log_ratio, y=lambda xp, x, y: (y - x) / xp.where((x == 0) & (y == 0), 1.0, y)),
+                 x=_log_ratio, y=_kl_div_by_y),
     ]

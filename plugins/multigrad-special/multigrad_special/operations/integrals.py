@@ -9,6 +9,7 @@ import multigrad as mg
 
 from ..standard.common import refuse
 from ..standard.confluent import evaluated
+from ..standard.forms import floats
 from .declare import ON_JAX, ON_NUMPY, declare
 from .gamma import _digamma_step
 
@@ -44,10 +45,17 @@ def _hyp1f1_by(by: str) -> Any:
     def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
         if xp.isdtype(x.dtype, "complex floating"):
             raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
+        a, b, x = floats(xp, a, b, x)
         return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
                          step=lambda u, v: _digamma_step(xp, u, v))
 
     return slope
+
+
+def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """DLMF 13.3.15."""
+    a, b, x = floats(xp, a, b, x)
+    return a / b * xp.special.hyp1f1(a + 1, b + 1, x)
 
 
 def declarations() -> list[mg.registry.Op]:
@@ -65,5 +73,5 @@ def declarations() -> list[mg.registry.Op]:
                 "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
                 "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20.",
                 numpy=f"{ON_NUMPY}hyp1f1", jax=f"{ON_JAX}hyp1f1", cupy=None,
-                a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=lambda xp, a, b, x: a / b * xp.special.hyp1f1(a + 1, b + 1, x)),
+                a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
     ]

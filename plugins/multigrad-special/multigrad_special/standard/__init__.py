@@ -20,4 +20,5 @@ from .gamma_series import *  # noqa: F403
 from .incomplete_beta import *  # noqa: F403
 from .incomplete_gamma import *  # noqa: F403
 from .integrals import *  # noqa: F403
+from .legendre import *  # noqa: F403
 from .zeta import *  # noqa: F403

@@ -28,7 +28,7 @@ def parts(xp: Any, m: Any, p: Any) -> tuple[Any, Any]:
         a, b = (a + b) / 2, xp.sqrt(a) * xp.sqrt(b)
         c = c * (c / (a + b)) * (within / (a + b)) / 4
     k = math.pi / (a + b)
-    edge = xp.sqrt(xp.where(inside, 1.0, p))  # of 0, infinity and what is nowhere
+    edge = xp.sqrt(xp.where(inside, 1.0, xp.where(p == 0, 0.0, p)))  # of 0, which is no -0.0 here, infinity and what is nowhere
     return xp.where(inside, k * (1 - share), 1 / (1 + edge)), xp.where(inside, k * share, 1 / edge)
 
 
