@@ -14,7 +14,6 @@ from ..standard import beta_quantiles as quantiles
 from ..standard import incomplete_beta as tails
 from .declare import CALLS_SCIPY, ON_JAX, ON_NUMPY, declare
 
-
 INVERSES = ("betaincinv", "betainccinv", "fdtri", "stdtrit", "bdtri", "nbdtri")
 
 

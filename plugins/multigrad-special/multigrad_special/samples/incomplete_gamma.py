@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+
 from multigrad_conformance import Draw, Kink, Sample
 
 INF = math.inf
