@@ -15,7 +15,8 @@ import math
 from typing import Any, NamedTuple
 
 from .common import horner
-from .gamma import BERNOULLI, _gammaln_coefficients, betaln, stirling
+from .gamma import betaln
+from .gamma_series import BERNOULLI, gammaln_coefficients, stirling
 from .quadrature import rule
 
 __all__: list[str] = []
@@ -68,7 +69,7 @@ def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
     log_scale, factor, rest = _integrated(xp, tail)
     t = xp.where(tail.empty, 0.0, factor * xp.exp(log_scale))
     rest = xp.where(tail.empty, 1.0, rest)
-    return tuple(xp.where(tail.valid, xp.where(tail.swap, *pair), math.nan) for pair in ((rest, t), (t, rest)))  # type: ignore[return-value]
+    return tuple(xp.where(tail.valid, xp.where(tail.swap, *pair), math.nan) for pair in ((rest, t), (t, rest)))
 
 
 def log_lower(xp: Any, tail: Tail) -> Any:
@@ -248,7 +249,7 @@ def _gammaln1p(xp: Any, s: Any) -> Any:
     """log gamma(1 + s), for s up to 2. Abramowitz and Stegun, 6.1.33."""
     part = xp.where(s < 1, s, s - 1)
     near = xp.where(part == 0, 1.0, part)
-    coefficients = _gammaln_coefficients()
+    coefficients = gammaln_coefficients()
     terms = _constant(xp, s, coefficients) * near[..., None] ** _constant(xp, s, list(range(1, len(coefficients) + 1)))
     return xp.where(part == 0, part, xp.sum(terms, axis=-1)) - xp.where(s < 1, xp.log1p(part), 0.0)
 
