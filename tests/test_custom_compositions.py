@@ -148,3 +148,33 @@ def test_under_jit(kind):
         for name in names:
             f = D[name](f)
         np.testing.assert_allclose(jax.jit(f)(x), EXPECTED[len(names)], rtol=1e-11)
+
+
+def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on():
+    """The pullback of a pullback: the gradient that backward gets belongs to a transformation that began after that of the pass."""
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2.0 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2.0 * g
+
+    class Outer(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return 2.0 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return Twice.apply(g) + 0.0 * ctx.saved_tensors[0]
+
+    by_rule = func.custom_vjp(lambda x: 2.0 * x)
+    by_rule.defvjp(lambda x: (2.0 * x, None), lambda _, g: (Twice.apply(g),))
+    x, v = np.array([1.0, 2.0]), np.array([3.0, -1.0])
+    for f in (Outer.apply, by_rule):
+        assert np.array_equal(func.linearize(lambda x, f=f: f(x**3), x)[1](v), 6 * x**2 * v)
+        _, pullback = func.vjp(lambda x, f=f: f(x**3), x)
+        assert np.array_equal(func.jacrev(lambda g, pullback=pullback: pullback(g)[0])(v), np.diag(6 * x**2))

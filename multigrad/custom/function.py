@@ -311,9 +311,9 @@ def moves(x: Any) -> bool:
 
 
 def _wanted_below(x: Any, level: int) -> bool:
-    """Whether a level below this one may want the gradient of `x`."""
+    """Whether a level further in than this one may want the gradient of `x`: one below it, or that of a gradient that a backward is given."""
     while isinstance(x, Layer):
-        if x._level < level and (not isinstance(x, Tensor) or x._node is not None):
+        if x._level != level and (not isinstance(x, Tensor) or x._node is not None):
             return True
         x = x._array
     return False

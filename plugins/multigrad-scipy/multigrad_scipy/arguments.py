@@ -90,6 +90,8 @@ class Point:
 
     def vector(self, z: Any) -> Any:
         """A raw array of this library with the numbers `z`."""
+        if np.iscomplexobj(z):
+            raise TypeError(f"{self.name}: complex steps ('cs') are not supported; leave jac out: what is filled in is as exact")
         return innermost(mg.asarray(np.array(z, dtype=np.float64), backend=backend_of(self.raw), dtype=self.raw.dtype, device=self.raw.device))
 
     def array(self, z: Any) -> Any:

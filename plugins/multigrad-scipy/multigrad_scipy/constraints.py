@@ -94,6 +94,8 @@ def _of(examples: Examples, x: Any, i: int) -> Any:
 
 def vector_of(x: Any, size: int, point: Point, what: str) -> Any:
     """Numbers, an array or a nested structure of arrays as a vector of `size` elements of the library of x0; None stands for what `x` says."""
+    if isinstance(x, np.ndarray) and x.dtype == object and x.size == 1:  # Bounds makes one of a dictionary
+        x = x.item()
     if not is_array(x):
         try:
             x = func.ravel_pytree(x)[0]

@@ -50,8 +50,8 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
               arrays
     x0        where to start: an array of any library, a Tensor, a nested structure of these, or nested lists of
               numbers; real, of any shape
-    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point', '3-point',
-              'cs'. None: by func.jacfwd
+    jac       a function as `fun` that returns the Jacobian, its last axes those of x0; or '2-point' or
+              '3-point', SciPy's differences. None: by func.jacfwd
     bounds    a pair of lower and upper bounds, or a scipy.optimize.Bounds: numbers, or arrays and nested
               structures as x0, Tensors among them
     loss      a name, or a function as SciPy takes it
@@ -132,8 +132,8 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     p0        where to start: a vector or a list of numbers; None: ones, or inside of the bounds
     sigma     the uncertainty of ydata: a number, an array of shape (m,), or its covariance matrix of shape (m,
               m)
-    jac       a function as `f` that returns the Jacobian of shape (m, n); or '2-point', '3-point', 'cs'. None:
-              by func.jacfwd
+    jac       a function as `f` that returns the Jacobian of shape (m, n); or '2-point' or
+              '3-point', SciPy's differences. None: by func.jacfwd
     progress  show the evaluations of `f` as a bar by tqdm
     order     the highest order of derivatives that the parameters are to have; None: two more than there are
               levels that differentiate

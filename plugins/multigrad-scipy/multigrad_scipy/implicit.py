@@ -149,7 +149,7 @@ def _move(value: Any, matrix: Any, eps: float, name: str) -> Any:
 
 
 def _no_solution(name: str, far: float, message: str) -> GradientError:
-    said = f" The solver said: {message.rstrip('.')}." if message else ""
+    said = f" The solver said: {' '.join(message.split()).rstrip('.')}." if message else ""
     return GradientError(f"{name}: the solution has no derivative: it does not solve the equation that a derivative would follow from. "
                          f"Newton's method would move it by {far:.1e} of its size.{said} Let the solver come closer, by tol=, options= or "
                          "another x0, or detach() what the function refers to.")

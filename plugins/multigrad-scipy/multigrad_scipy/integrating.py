@@ -55,10 +55,12 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
     first = float(numbers(constant(t_span[0])))
     point.first(partial(slope, first))
     start = point.given(point.start)
-    if any(map(orders, (slope(first, start), ravelled(y0), *times))):
+    watched = [] if events is None else [events] if callable(events) else list(events)
+    seen = [slope(first, start), *(event(first, point.unravel(start), *args) for event in watched)]
+    if any(map(orders, (*seen, ravelled(y0), *times))):
         raise GradientError("solve_ivp: the solution has no derivative, but something that it depends on requires grad or is being differentiated. "
                             "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args; else detach() what needs no gradient")
-    examples = Examples([slope(first, start), start])
+    examples = Examples([*seen, start])
     if examples.batched:
         raise NotImplementedError("solve_ivp inside of vmap: each example would have steps of its own; solve them one by one, or as one system")
     called = partial(point.called, examples, 0)
@@ -68,10 +70,11 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
             options["jac"] = lambda t, z: called(lambda v: jacobian(partial(slope, t), v), z)
         elif callable(jac):
             options["jac"] = lambda t, z: dense(called(lambda v: jac(t, point.unravel(v), *args), z), point.size)
+    told = [_plain(event, point, called, args) for event in watched] or None
     with Bar(progress, "solve_ivp", "evaluations") as bar:
         result = scipy.integrate.solve_ivp(bar.counting(lambda t, z: called(partial(slope, t), z)), tuple(map(_time, t_span)),
                                            examples.values(start)[0], method=method, t_eval=None if t_eval is None else numbers(t_eval),
-                                           dense_output=dense_output, events=_events(events, point, called, args), **options)
+                                           dense_output=dense_output, events=told, **options)
     states = func.vmap(point.unravel, in_axes=1, out_axes=-1)
     result.t = point.returned(point.vector(result.t))
     result.y = states(point.returned(point.vector(result.y)))
@@ -88,17 +91,12 @@ def _time(t: Any) -> float:
     return float(numbers(t))
 
 
-def _events(events: Any, point: Point, called: Any, args: tuple[Any, ...]) -> Any:
-    if events is None:
-        return None
+def _plain(event: Callable[..., Any], point: Point, called: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+    """An event as SciPy takes it."""
+    def number(t: float, z: Any) -> float:
+        return float(np.reshape(called(lambda v: event(t, point.unravel(v), *args), z), ()))
 
-    def plain(event: Callable[..., Any]) -> Callable[..., Any]:
-        def number(t: float, z: Any) -> float:
-            return float(np.reshape(called(lambda v: event(t, point.unravel(v), *args), z), ()))
-
-        for name in ("terminal", "direction"):
-            if hasattr(event, name):
-                setattr(number, name, getattr(event, name))
-        return number
-
-    return plain(events) if callable(events) else [plain(event) for event in events]
+    for name in ("terminal", "direction"):
+        if hasattr(event, name):
+            setattr(number, name, getattr(event, name))
+    return number

@@ -45,7 +45,7 @@ class _System(NamedTuple):
     def solve(self, product: Callable[[Any], Any], transposed: Callable[[Any], Any] | None, b: Any, start: Any = None) -> Any:
         """The numbers of the solution. The products take and give raw arrays or constant Tensors."""
         def on_numbers(f: Callable[[Any], Any] | None) -> Any:
-            return None if f is None else self.bar.counting(lambda z: numbers(f(self.point.array(z))))
+            return None if f is None else self.bar.counting(lambda z: np.array(numbers(f(self.point.array(z)))))
 
         n = self.point.size
         operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=on_numbers(product), rmatvec=on_numbers(transposed), dtype=np.float64)

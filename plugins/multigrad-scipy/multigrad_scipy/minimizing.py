@@ -36,8 +36,8 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     fun          array-agnostic: fun(x, *args) returns one real number; with jac=True that and the gradient
     x0           where to start: an array of any library, a Tensor, a nested structure of these, or nested lists
                  of numbers; real, of any shape
-    jac          a function as `fun` that returns the gradient in the structure of x0; True; or '2-point',
-                 '3-point', 'cs'. None: by func.grad
+    jac          a function as `fun` that returns the gradient in the structure of x0; True; or '2-point' or
+                 '3-point', SciPy's differences, as False. None: by func.grad
     hess, hessp  likewise: functions that return the Hessian and its product with p, or what SciPy takes
                  besides. Where the method uses one and none is given, by func.hessian and func.hvp
     bounds       a scipy.optimize.Bounds or pairs (min, max); in lb and ub nested structures may stand, and

@@ -13,3 +13,4 @@ from .gamma import *  # noqa: F403
 from .incomplete_beta import *  # noqa: F403
 from .incomplete_gamma import *  # noqa: F403
 from .integrals import *  # noqa: F403
+from .zeta import *  # noqa: F403
