@@ -170,15 +170,17 @@ def test_under_jit() -> None:
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-def test_dtypes_are_those_of_floating_arguments(name: str, xp: Any) -> None:
+def test_dtypes_are_those_of_floating_arguments(name: str, xp: Any, backend: str) -> None:
     f = getattr(xp.special, name)
     whole, short = xp.asarray(np.asarray([1, 2])), xp.asarray(np.asarray([0.5, 1.5], dtype=np.float32))
     if name in UNARY:
         assert f(short).dtype == xp.float32
         np.testing.assert_allclose(values(f(whole)), getattr(scipy.special, name)([1.0, 2.0]), rtol=1e-6, atol=1e-15)
     else:
-        for args in ((short, short), (whole, short), (short, whole), (2.0, short), (short, 2.0), (short, 2)):
+        for args in ((short, short), (2.0, short), (short, 2.0), (short, 2)):
             assert f(*args).dtype == xp.float32
+        for args in ((whole, short), (short, whole)):
+            assert f(*args).dtype == (xp.float64 if backend == "numpy" else xp.float32)  # NumPy promotes as everywhere
         np.testing.assert_allclose(values(f(whole, whole)), getattr(scipy.special, name)([1.0, 2.0], [1.0, 2.0]), rtol=1e-6)
 
 

@@ -51,9 +51,9 @@ def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>` with the dtype of the floating arguments for its result, also where an array of integers meets one of float32.
+    """`scipy.special.<name>`, its result in the dtype that NumPy promotes its arguments to; float16 is computed in float32.
 
-    float16 is computed in float32. A complex array that SciPy's function does not take raises TypeError.
+    A complex array that SciPy's function does not take raises TypeError.
     """
     function = getattr(scipy.special, name, None)
     if name.startswith("_") or not callable(function):
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         arrays = [x for x in given if hasattr(x, "dtype")]
         if any(x.dtype is HALF for x in arrays):
             wide = [x.astype(np.float32) if getattr(x, "dtype", None) is HALF else x for x in given]
-            return call(*wide).astype(np.result_type(*(x.dtype for x in arrays if x.dtype.kind in "fc")))
+            return call(*wide).astype(np.result_type(*arrays, 1.0), copy=False)
         try:
             out = function(*given)
         except TypeError:
@@ -71,14 +71,12 @@ def __getattr__(name: str) -> Callable[..., Any]:
                 if x.dtype.kind not in "iuf":
                     raise refuse(name, "numpy", x.dtype) from None
             raise
-        for x in arrays:
-            if x.dtype is not out.dtype:
+        for x in given:
+            if getattr(x, "dtype", None) is not out.dtype:
                 break
         else:
             return out
-        floating = [x.dtype for x in arrays if x.dtype.kind in "fc"]
-        dtype = np.result_type(*floating) if floating else out.dtype
-        return out.astype(dtype, copy=False)
+        return out.astype(np.result_type(*given, 1.0), copy=False)
 
     call.__name__ = name
     return call
