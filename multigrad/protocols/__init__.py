@@ -41,7 +41,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
         if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
             return NotImplemented
     counterpart = _counterparts().get(function)
-    if counterpart is not None and args and isinstance(args[0], Layer):
+    if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
         return counterpart(*args, **kwargs)
     return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -53,13 +53,18 @@ def run(self: Layer, function: Any, counterpart: Callable[..., Any] | None, args
 
 def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The array object that is given as `out`, by keyword or by position, where it is the only one; else None."""
-    if not is_only(self, (args, kwargs)) or (args and args[0] is self):
+    if kwargs.get("out") is not self and not any(x is self and i == _place_of_out(function) for i, x in enumerate(args)):
         return None
+    return self if is_only(self, (args, kwargs)) else None
+
+
+@cache
+def _place_of_out(function: Any) -> int:
+    """The place of `out` among the arguments of a function; -1 if it is given by keyword only, or its signature is not known."""
     try:
-        given = kwargs if "out" in kwargs else signature(function).bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # of C, or called wrongly, of which it tells itself
-        return None
-    return self if given.get("out") is self else None
+        return list(signature(function).parameters).index("out")
+    except ValueError:
+        return -1
 
 
 def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import cache, partial
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -23,33 +24,34 @@ class _Namespace:
         return getattr(jnp, name)
 
 
-def _compiled(function: Callable[..., Any], most: int | None = None) -> Callable[..., Any]:
-    """A form of `standard`, compiled; where `most` is given, its first argument is an order up to that."""
-    inner: Callable[..., Any]
-    if most is None:
-        inner = jax.jit(partial(function, _Namespace()))
-        return inner
-    inner = jax.jit(partial(function, _Namespace()), static_argnums=0)
-
-    @wraps(function)
-    def outer(n: Any, x: Any, /) -> Any:
-        return inner(standard.order(n, function.__name__, most), x)
-
-    return outer
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A form of `standard`, compiled."""
+    compiled: Callable[..., Any] = jax.jit(partial(function, _Namespace()))
+    return compiled
 
 
-polygamma = _compiled(standard.polygamma, MAX_ORDER)
-"""JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
+_polygamma = jax.jit(partial(standard.polygamma, _Namespace()), static_argnums=0)
+_polygamma_of_orders = _compiled(standard.polygamma)
+zeta_derivative = jax.jit(partial(standard.zeta_derivative, _Namespace()), static_argnums=0)
 
-erfcx = _compiled(standard.erfcx)
-"""JAX's is as young as 2025."""
 
-log_ndtr = _compiled(standard.log_ndtr)
-"""JAX's has 10 digits below -20."""
+def polygamma(n: Any, x: Any, /) -> Any:
+    """JAX's (seen in 0.10.2) gives -0.01 for 15.07 at n=1, x=-100.3, and nan at 0 for even n and at infinity."""
+    return _polygamma(int(n), x) if isinstance(n, Integral) and 0 <= int(n) <= MAX_ORDER else _polygamma_of_orders(n, x)
 
-beta = _compiled(standard.beta)
-betaln = _compiled(standard.betaln)
-"""JAX's have 8 digits where one argument is large."""
+
+def _own(name: str) -> Callable[..., Any]:
+    """JAX's function for the two dtypes that it is for, ours for narrow and for complex ones."""
+    own, form = getattr(jax.scipy.special, name), _compiled(getattr(standard, name))
+
+    def call(x: Any, /) -> Any:
+        return (own if jnp.result_type(x) in (jnp.float32, jnp.float64) else form)(x)
+
+    call.__name__ = name
+    return call
+
+
+erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
 
 def _of_order(v: float, name: str) -> Callable[[Any], Any]:

@@ -23,9 +23,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
-        arrays = [jnp.asarray(x) for x in given]
+        arrays = jnp.broadcast_arrays(*given)  # of one rank, so that under vmap the axis of the examples is the same in all
         dtype = _floating(jnp.result_type(*given))
-        like = jax.ShapeDtypeStruct(jnp.broadcast_shapes(*(x.shape for x in arrays)), dtype)
+        like = jax.ShapeDtypeStruct(arrays[0].shape, dtype)
         wide = np.promote_types(dtype, np.float32)
 
         def on_host(*values: Any) -> Any:

@@ -9,17 +9,32 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from .standard import order, refuse
+from . import standard
+from .standard import refuse
 
 HALF = np.dtype(np.float16)
 
 
-def polygamma(n: int, x: Any, /) -> Any:
-    """SciPy's polygamma turns float32 into float64, gives nan for an n that makes no sense, and fails on complex arrays deep inside."""
-    if x.dtype.kind == "c":
-        raise refuse("polygamma", "numpy", x.dtype)
-    value = scipy.special.polygamma(order(n), x)
-    return value.astype(x.dtype) if x.dtype.kind == "f" else value
+class _Namespace:
+    """NumPy as the forms of `standard` want it."""
+
+    __name__ = "numpy"
+    device_of = staticmethod(lambda x: None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+def polygamma(n: Any, x: Any, /) -> Any:
+    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of which the standard form is for one order.
+
+    An array of integers promotes as everywhere in NumPy: float64 beside float32.
+    """
+    kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
+    if any(dtype.kind == "c" for dtype in kinds):
+        return standard.polygamma(_Namespace(), n, x)
+    value = scipy.special.polygamma(*(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x)))
+    return value.astype(np.result_type(*kinds, 1.0), copy=False)
 
 
 def ive(v: Any, z: Any, /) -> Any:
@@ -27,6 +42,11 @@ def ive(v: Any, z: Any, /) -> Any:
     if z.dtype.kind == "c":
         raise refuse("ive", "numpy", z.dtype)
     return __getattr__("ive")(v, z)
+
+
+def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
+    """SciPy's hyp1f1 takes real parameters only; a Python scalar beside a complex array comes as a complex one."""
+    return __getattr__("hyp1f1")(*(v.real if np.ndim(v) == 0 and np.imag(v) == 0 else v for v in (a, b)), x)
 
 
 @cache
@@ -40,22 +60,23 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
-        known = [x for x in given if hasattr(x, "dtype")]  # the others are Python scalars
-        if any(x.dtype is HALF for x in known):
-            return call(*(x.astype(np.float32) if getattr(x, "dtype", None) is HALF else x for x in given)).astype(HALF)
+        arrays = [x for x in given if hasattr(x, "dtype")]
+        if any(x.dtype is HALF for x in arrays):
+            wide = [x.astype(np.float32) if getattr(x, "dtype", None) is HALF else x for x in given]
+            return call(*wide).astype(np.result_type(*(x.dtype for x in arrays if x.dtype.kind in "fc")))
         try:
             out = function(*given)
         except TypeError:
-            for x in given:
-                if np.asarray(x).dtype.kind not in "iuf":
-                    raise refuse(name, "numpy", np.asarray(x).dtype) from None
+            for x in arrays:
+                if x.dtype.kind not in "iuf":
+                    raise refuse(name, "numpy", x.dtype) from None
             raise
-        for x in known:
+        for x in arrays:
             if x.dtype is not out.dtype:
                 break
         else:
             return out
-        floating = [x.dtype for x in known if x.dtype.kind in "fc"]
+        floating = [x.dtype for x in arrays if x.dtype.kind in "fc"]
         dtype = np.result_type(*floating) if floating else out.dtype
         return out.astype(dtype, copy=False)
 

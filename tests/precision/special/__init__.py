@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import bessel, elementary, entropy, error, everywhere, gamma, incomplete_beta, incomplete_gamma, integrals
+from . import bessel, elementary, elliptic, entropy, error, everywhere, gamma, incomplete_beta, incomplete_gamma, integrals
 from .grids import Points
 
-FAMILIES = (error, gamma, entropy, incomplete_gamma, incomplete_beta, bessel, elementary, integrals)
+FAMILIES = (error, gamma, entropy, incomplete_gamma, incomplete_beta, bessel, elementary, integrals, elliptic)
 
 ALL: dict[str, tuple[Any, Points]] = {
     f"special.{name}": (family.FUNCTIONS[name], where) for family in FAMILIES for name, where in family.POINTS.items()

@@ -13,6 +13,7 @@ FUNCTIONS: dict[str, Any] = {
     "expi": mp.ei,
     "expn": lambda n, x: mp.exp(-x) * mp.hyperu(n, n, x) * x ** (n - 1),
     "spence": lambda z: mp.polylog(2, 1 - z).real if not isinstance(z, mp.mpc) else mp.polylog(2, 1 - z),
+    "hyp1f1": mp.hyp1f1,
 }
 
 COMPLEX = [(complex(x, y),) for x in (-2.5, -0.3, 0.7, 4.0, 15.0) for y in (-3.0, 0.2, 20.0)]
@@ -24,4 +25,9 @@ POINTS: dict[str, Points] = {
     "expi": [*((s * x,) for x in (*POSITIVE[1:], 39.0, 41.0, 300.0) for s in (1, -1)), *NEAR_ZERO, *COMPLEX],
     "expn": each((0, 1, 2, 3, 10, 17, 18, 19, 30, 200), (1e-20, 1e-3, *MIDDLE, 1.9, 2.1, 18.0, 300.0)),
     "spence": [*((x,) for x in (*POSITIVE, 0.49, 0.51)), *NEAR_ONE, *COMPLEX],
+    "hyp1f1": [
+        *each((0.3, 1.0, 2.5, 12.0), (0.7, 2.0, 15.5), (1e-8, 0.3, 2.5, 20.0, 70.0, 150.0, 400.0)),
+        *((a, b, -x) for a, b, x in each((0.3, 1.0, 2.5), (3.1, 15.5), (1e-8, 0.3, 2.5, 20.0, 70.0, 150.0, 400.0))),
+        *each((-0.5, -2.0, -3.7), (0.7, 2.0), (0.3, 30.0, -2.5, -20.0)),
+    ],
 }

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import multigrad as mg
 
-from . import bessel, elementary, entropy, error, gamma, incomplete_beta, incomplete_gamma, integrals
+from . import bessel, elementary, elliptic, entropy, error, gamma, incomplete_beta, incomplete_gamma, integrals, zeta
 
-FAMILIES = (error, gamma, entropy, incomplete_gamma, incomplete_beta, bessel, elementary, integrals)
+FAMILIES = (bessel, elementary, elliptic, entropy, error, gamma, incomplete_beta, incomplete_gamma, integrals, zeta)
 
 
 def declarations() -> list[mg.registry.Op]:

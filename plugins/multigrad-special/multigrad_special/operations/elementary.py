@@ -8,6 +8,7 @@ from typing import Any
 import multigrad as mg
 
 from ..standard.elementary import DEGREE
+from ..standard.forms import floats
 from .declare import ON_JAX, ON_NUMPY, declare
 
 LN2, LN10 = math.log(2), math.log(10)
@@ -52,14 +53,30 @@ def _sinc_slope(xp: Any, x: Any, ans: Any) -> Any:
     for k in range(14, 0, -1):
         series = (-1) ** k * 2 * k / math.factorial(2 * k + 1) + series * square
     far = xp.where(near, 1.0, x)
-    cosine = xp.cos(math.pi * (far - 2 * xp.round(0.5 * far)))
+    turns = 0.0 if xp.isdtype(x.dtype, "complex floating") else xp.round(0.5 * far)
+    cosine = xp.cos(math.pi * (far - 2 * turns))
     return xp.where(near, math.pi**2 * x * series, (cosine - xp.where(near, 0.0, ans)) / far)
 
 
 # ----- the transformations of Box and Cox -----
 
 
-def _boxcox_by_lmbda(xp: Any, logarithm: Any, lmbda: Any) -> Any:
+def _boxcox_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
+    x, lmbda = floats(xp, x, lmbda)
+    return xp.where(x < 0, math.nan, x) ** (lmbda - 1)
+
+
+def _boxcox_by_lmbda(xp: Any, x: Any, lmbda: Any) -> Any:
+    x, lmbda = floats(xp, x, lmbda)
+    return _transformed_by_lmbda(xp, xp.log(x), lmbda)
+
+
+def _boxcox1p_by_lmbda(xp: Any, x: Any, lmbda: Any) -> Any:
+    x, lmbda = floats(xp, x, lmbda)
+    return _transformed_by_lmbda(xp, xp.log1p(x), lmbda)
+
+
+def _transformed_by_lmbda(xp: Any, logarithm: Any, lmbda: Any) -> Any:
     """L**2 times the slope of exprel at lmbda L, L being the logarithm; where that is -inf and lmbda is positive, 1 / lmbda**2."""
     lost = (logarithm == -math.inf) & (lmbda > 0)
     known = xp.where(lost, 0.0, logarithm)
@@ -68,6 +85,7 @@ def _boxcox_by_lmbda(xp: Any, logarithm: Any, lmbda: Any) -> Any:
 
 def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
     """(1 + x)**(lmbda - 1), of the logarithm of 1 + x, which is not rounded to 1 first."""
+    x, lmbda = floats(xp, x, lmbda)
     edge = x == -1
     inside = xp.where(edge | (x < -1), 0.0, x)
     slope = xp.where(edge, xp.where(edge, 0.0, inside + 1) ** (lmbda - 1), xp.exp((lmbda - 1) * xp.log1p(inside)))
@@ -76,6 +94,7 @@ def _boxcox1p_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
 
 def _restored_slope(xp: Any, y: Any, lmbda: Any) -> Any:
     """The slope of inv_boxcox by y, (1 + lmbda y)**(1 / lmbda - 1); at the end of its domain 0, 1 or inf."""
+    y, lmbda = floats(xp, y, lmbda)
     base = 1 + lmbda * y
     end = base == 0
     at_end = xp.where(end, 0.0, xp.ones_like(base)) ** (1 / xp.where(end, lmbda, 1.0) - 1)
@@ -83,6 +102,7 @@ def _restored_slope(xp: Any, y: Any, lmbda: Any) -> Any:
 
 
 def _restored_by_lmbda(xp: Any, y: Any, lmbda: Any) -> Any:
+    y, lmbda = floats(xp, y, lmbda)
     return _restored_slope(xp, y, lmbda) * (y * y * _log1p_ratio_slope(xp, lmbda * y))
 
 
@@ -90,16 +110,19 @@ def _restored_by_lmbda(xp: Any, y: Any, lmbda: Any) -> Any:
 
 
 def _huber_by_r(xp: Any, delta: Any, r: Any) -> Any:
+    delta, r = floats(xp, delta, r)
     return xp.where(delta < 0, math.nan, xp.where(xp.abs(r) <= delta, r, delta * xp.sign(r)))
 
 
 def _huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
+    delta, r = floats(xp, delta, r)
     size = xp.abs(r)
     return xp.where(delta < 0, math.nan, xp.where(size <= delta, 0.0, size - delta))
 
 
 def _pseudo_huber_by_r(xp: Any, delta: Any, r: Any) -> Any:
     """r / sqrt(1 + (r / delta)**2); beyond delta of the inverse quotient, so that its own derivatives do not cancel."""
+    delta, r = floats(xp, delta, r)
     far = xp.abs(r) > delta
     inverse = xp.where(far, delta, 0.0) / xp.where(far, r, 1.0)
     quotient = xp.where(far, 0.0, r) / xp.where(far | (delta == 0), 1.0, delta)
@@ -109,6 +132,7 @@ def _pseudo_huber_by_r(xp: Any, delta: Any, r: Any) -> Any:
 
 def _pseudo_huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
     """(h - delta)**2 / h, h being the hypotenuse of both, with r**2 / (h + delta) for h - delta."""
+    delta, r = floats(xp, delta, r)
     nothing = (delta == 0) & (r == 0)
     size = xp.hypot(xp.where(nothing, 1.0, delta), r)
     excess = r * (r / (size + delta))
@@ -123,7 +147,7 @@ def _declare(signature: str, doc: str, jax: str = ON_JAX, cupy: str | None = "",
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        _declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.", jax="jax.numpy:cbrt",
+        _declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.",
                  x=lambda xp, g, ans: g / (3 * ans * ans)),
         _declare("exp2(x, /)", "2 to the power of each element.", x=lambda xp, ans: ans * LN2),
         _declare("sinc(x, /)", "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate near 0.", x=_sinc_slope),
@@ -142,10 +166,9 @@ def declarations() -> list[mg.registry.Op]:
         _declare("radian(d, m, s, /)", "An angle in degrees, minutes and seconds as radians.", d=DEGREE, m=DEGREE / 60, s=DEGREE / 3600),
         _declare("boxcox(x, lmbda, /)",
                  "The transformation of Box and Cox, (x**lmbda - 1) / lmbda, log(x) where lmbda is 0; nan where x is negative.",
-                 x=lambda xp, x, lmbda: xp.where(x < 0, math.nan, x) ** (lmbda - 1),
-                 lmbda=lambda xp, x, lmbda: _boxcox_by_lmbda(xp, xp.log(x), lmbda)),
+                 x=_boxcox_by_x, lmbda=_boxcox_by_lmbda),
         _declare("boxcox1p(x, lmbda, /)", "boxcox(1 + x, lmbda), accurate near 0; nan where x is below -1.", x=_boxcox1p_by_x,
-                 lmbda=lambda xp, x, lmbda: _boxcox_by_lmbda(xp, xp.log1p(x), lmbda)),
+                 lmbda=_boxcox1p_by_lmbda),
         _declare("inv_boxcox(y, lmbda, /)", "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0.",
                  y=_restored_slope, lmbda=_restored_by_lmbda),
         _declare("inv_boxcox1p(y, lmbda, /)", "The inverse of boxcox1p: inv_boxcox(y, lmbda) - 1, accurate near 0.",

@@ -1,4 +1,8 @@
-"""The incomplete beta functions, and the distributions that are made of them."""
+"""The incomplete beta functions, and the distributions that are made of them.
+
+By the parameters a tail is differentiated under the integral, as `standard/beta_tails.py` says. An inverse has its derivatives of the
+function: for F(a, x) = y, dx/dy = 1 / F_x and dx/da = -F_a / F_x.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,98 @@ from typing import Any
 
 import multigrad as mg
 
-from .declare import ON_JAX, declare
+from ..standard import beta_quantiles as quantiles
+from ..standard import incomplete_beta as tails
+from .declare import CALLS_SCIPY, ON_JAX, ON_NUMPY, declare
+
+INVERSES = ("betaincinv", "betainccinv", "fdtri", "stdtrit", "bdtri", "nbdtri")
 
 
-def _beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    return xp.exp(xp.special.xlogy(a - 1, x) + xp.special.xlog1py(b - 1, -x) - xp.special.betaln(a, b))
+def _declare(signature: str, doc: str, *, cupy: str | None = "", **partials: Any) -> mg.registry.Op:
+    """On JAX the forms of the standard: JAX has betainc alone, with fewer digits. Those of the inverses take XLA ten seconds to compile."""
+    name = signature.partition("(")[0]
+    return declare(signature, doc, numpy=f"{ON_NUMPY}{name}", jax=f"{CALLS_SCIPY if name in INVERSES else ON_JAX}{name}", cupy=cupy, **partials)
 
 
-def _t_density(xp: Any, df: Any, x: Any) -> Any:
-    scale = xp.sqrt(df) * xp.exp(xp.special.betaln(0.5 * df, 0.5))
-    return xp.exp(-0.5 * (df + 1) * xp.log1p(x * x / df)) / scale
+def _share(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
+    """The parameters, the result and 1 less that, which where the result is next to 1 has digits of its own."""
+    return a, b, ans, xp.special.betainccinv(b, a, y)
+
+
+def _share_c(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
+    return a, b, ans, xp.special.betaincinv(b, a, y)
+
+
+def _chance(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
+    """What bdtri gives, and 1 less that: bdtr(k, n, p) is the upper tail at p under k + 1 and n - k."""
+    a, b = xp.floor(k) + 1, xp.trunc(n) - xp.floor(k)
+    return a, b, xp.special.betainccinv(a, b, y), xp.special.betaincinv(b, a, y)
+
+
+def _chance_n(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
+    a, b = xp.trunc(n), xp.trunc(k) + 1
+    return a, b, xp.special.betaincinv(a, b, y), xp.special.betainccinv(b, a, y)
 
 
 def declarations() -> list[mg.registry.Op]:
+    return [*_of_shares(), *_of_ratios(), *_of_counts()]
+
+
+def _of_shares() -> list[mg.registry.Op]:
     return [
-        declare("betainc(a, b, x, /)", "The regularized incomplete beta function; differentiable by x.", x=_beta_density),
-        declare("stdtr(df, x, /)", "The distribution function of Student's t distribution; differentiable by x.", jax=f"{ON_JAX}stdtr",
-                 cupy=None, x=_t_density),
+        _declare("betainc(a, b, x, /)", "The regularized incomplete beta function I_x(a, b).",
+                 a=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=True),
+                 b=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=False),
+                 x=lambda xp, a, b, x: tails.beta_density(xp, a, b, x)),
+        _declare("betaincc(a, b, x, /)", "1 - I_x(a, b), accurate where it is small.", cupy=None,
+                 a=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=True),
+                 b=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=False),
+                 x=lambda xp, a, b, x: -tails.beta_density(xp, a, b, x)),
+        _declare("betaincinv(a, b, y, /)", "The x at which I_x(a, b) is y; nan where y is outside [0, 1].",
+                 a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=True),
+                 b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=False),
+                 y=lambda xp, a, b, y, ans: quantiles.share_slope(xp, *_share(xp, a, b, y, ans))),
+        _declare("betainccinv(a, b, y, /)", "The x at which 1 - I_x(a, b) is y; nan where y is outside [0, 1].", cupy=None,
+                 a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=True),
+                 b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=False),
+                 y=lambda xp, a, b, y, ans: -quantiles.share_slope(xp, *_share_c(xp, a, b, y, ans))),
+    ]
+
+
+def _of_ratios() -> list[mg.registry.Op]:
+    return [
+        _declare("fdtr(dfn, dfd, x, /)", "The distribution function of the F distribution with dfn and dfd degrees of freedom.",
+                 dfn=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=True),
+                 dfd=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=False),
+                 x=lambda xp, dfn, dfd, x: tails.f_density(xp, dfn, dfd, x)),
+        _declare("fdtrc(dfn, dfd, x, /)", "1 - fdtr(dfn, dfd, x), accurate where it is small.",
+                 dfn=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=True),
+                 dfd=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=False),
+                 x=lambda xp, dfn, dfd, x: -tails.f_density(xp, dfn, dfd, x)),
+        _declare("fdtri(dfn, dfd, p, /)", "The x at which fdtr(dfn, dfd, x) is p.",
+                 dfn=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=True) / tails.f_density(xp, dfn, dfd, ans),
+                 dfd=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=False) / tails.f_density(xp, dfn, dfd, ans),
+                 p=lambda xp, dfn, dfd, ans: 1 / tails.f_density(xp, dfn, dfd, ans)),
+        _declare("stdtr(df, x, /)", "The distribution function of Student's t distribution with df degrees of freedom.", cupy=None,
+                 df=lambda xp, df, x: tails.t_partial(xp, df, x), x=lambda xp, df, x: tails.t_density(xp, df, x)),
+        _declare("stdtrit(df, p, /)", "The x at which stdtr(df, x) is p.", cupy=None,
+                 df=lambda xp, df, ans: -tails.t_partial(xp, df, ans) / tails.t_density(xp, df, ans),
+                 p=lambda xp, df, ans: 1 / tails.t_density(xp, df, ans)),
+    ]
+
+
+def _of_counts() -> list[mg.registry.Op]:
+    return [
+        _declare("bdtr(k, n, p, /)", "The probability of at most floor(k) successes in n trials of probability p; differentiable by p.",
+                 p=lambda xp, k, n, p: -tails.bdtr_slope(xp, k, n, p)),
+        _declare("bdtrc(k, n, p, /)", "The probability of more than floor(k) successes in n trials of probability p; differentiable by p.",
+                 p=lambda xp, k, n, p: tails.bdtrc_slope(xp, k, n, p)),
+        _declare("bdtri(k, n, y, /)", "The p at which bdtr(k, n, p) is y; differentiable by y.",
+                 y=lambda xp, k, n, y: -quantiles.share_slope(xp, *_chance(xp, k, n, y))),
+        _declare("nbdtr(k, n, p, /)", "The probability of at most k failures before the n-th success of probability p; differentiable by p.",
+                 p=lambda xp, k, n, p: tails.nbdtr_slope(xp, k, n, p)),
+        _declare("nbdtrc(k, n, p, /)", "The probability of more than k failures before the n-th success of probability p; differentiable by p.",
+                 p=lambda xp, k, n, p: -tails.nbdtr_slope(xp, k, n, p)),
+        _declare("nbdtri(k, n, y, /)", "The p at which nbdtr(k, n, p) is y; differentiable by y.",
+                 y=lambda xp, k, n, y: quantiles.share_slope(xp, *_chance_n(xp, k, n, y))),
     ]

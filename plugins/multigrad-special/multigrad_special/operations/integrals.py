@@ -1,4 +1,4 @@
-"""Exponential integrals and the dilogarithm."""
+"""Exponential integrals, the dilogarithm and the confluent hypergeometric function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 import multigrad as mg
 
+from ..standard.common import refuse
+from ..standard.confluent import evaluated
+from ..standard.forms import floats
 from .declare import ON_JAX, ON_NUMPY, declare
+from .gamma import _digamma_step
 
 
 def _exp1_slope(xp: Any, x: Any) -> Any:
@@ -36,6 +40,24 @@ def _spence_slope(xp: Any, z: Any) -> Any:
     return xp.where(near, -2 * series / (2 + w), xp.log(far) / (1 - far))
 
 
+def _hyp1f1_by(by: str) -> Any:
+    """The derivative by a parameter: the series, term by term (standard/confluent.py)."""
+    def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
+        if xp.isdtype(x.dtype, "complex floating"):
+            raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
+        a, b, x = floats(xp, a, b, x)
+        return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
+                         step=lambda u, v: _digamma_step(xp, u, v))
+
+    return slope
+
+
+def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """DLMF 13.3.15."""
+    a, b, x = floats(xp, a, b, x)
+    return a / b * xp.special.hyp1f1(a + 1, b + 1, x)
+
+
 def declarations() -> list[mg.registry.Op]:
     return [
         declare("exp1(x, /)", "The exponential integral E1, of exp(-t) / t from x to infinity; nan where x is negative, unless it is complex.",
@@ -47,4 +69,9 @@ def declarations() -> list[mg.registry.Op]:
         declare("spence(z, /)",
                 "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan where z is negative, unless it is complex.",
                 numpy=f"{ON_NUMPY}spence", jax=f"{ON_JAX}spence", cupy=None, z=_spence_slope),
+        declare("hyp1f1(a, b, x, /)",
+                "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
+                "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20.",
+                numpy=f"{ON_NUMPY}hyp1f1", jax=f"{ON_JAX}hyp1f1", cupy=None,
+                a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
     ]

@@ -6,9 +6,11 @@ axes and not contiguous, and compares values, gradients and second derivatives w
 
 from .bessel import *  # noqa: F403
 from .elementary import *  # noqa: F403
+from .elliptic import *  # noqa: F403
 from .entropy import *  # noqa: F403
 from .error import *  # noqa: F403
 from .gamma import *  # noqa: F403
 from .incomplete_beta import *  # noqa: F403
 from .incomplete_gamma import *  # noqa: F403
 from .integrals import *  # noqa: F403
+from .zeta import *  # noqa: F403

@@ -47,3 +47,9 @@ def log_ndtr(draw: Draw) -> Iterator[Sample]:
 def ndtri(draw: Draw) -> Iterator[Sample]:
     yield Sample("inside", draw.real(2, 3, low=0.05, high=0.95))
     yield Kink("steep at the ends", [0.5, 0.0, 1.0], gradients={"x": [math.sqrt(2 * math.pi), INF, INF]}, short=False)
+
+
+def gelu(draw: Draw) -> Iterator[Sample]:
+    yield Sample("both signs", draw.real(2, 3))
+    yield Sample("by tanh", draw.real(2, 3), approximate="tanh")
+    yield Kink("at infinity", [0.0, INF, -INF], gradients={"x": [0.5, 1.0, 0.0]}, short=False)

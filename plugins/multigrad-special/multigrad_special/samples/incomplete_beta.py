@@ -3,14 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 
 from multigrad_conformance import Draw, Kink, Sample
 
 
+def _shares(draw: Draw) -> tuple[Any, Any, Any]:
+    return draw.real(3, low=0.5, high=4.0), draw.real(3, low=0.5, high=4.0), draw.real(3, low=0.1, high=0.9)
+
+
 def betainc(draw: Draw) -> Iterator[Sample]:
-    yield Sample("inside", draw.positive(2, 3), draw.positive(2, 3), draw.real(2, 3, low=0.1, high=0.9), differentiable=("x",))
+    yield Sample("inside", *_shares(draw))
+    yield Kink("at the ends", [2.0, 1.0, 2.0], [1.0, 2.0, 2.0], [1.0, 0.0, 0.0], gradients={"x": [2.0, 2.0, 0.0], "a": [0.0] * 3}, short=False)
+
+
+def betaincc(draw: Draw) -> Iterator[Sample]:
+    yield Sample("inside", *_shares(draw))
+
+
+def betaincinv(draw: Draw) -> Iterator[Sample]:
+    yield Sample("inside", *_shares(draw))
+
+
+def betainccinv(draw: Draw) -> Iterator[Sample]:
+    yield Sample("inside", *_shares(draw))
+
+
+def fdtr(draw: Draw) -> Iterator[Sample]:
+    yield Sample("about the mean", draw.real(3, low=1.0, high=9.0), draw.real(3, low=2.0, high=9.0), draw.real(3, low=0.3, high=3.0))
+
+
+def fdtrc(draw: Draw) -> Iterator[Sample]:
+    yield from fdtr(draw)
+
+
+def fdtri(draw: Draw) -> Iterator[Sample]:
+    yield Sample("about the mean", draw.real(3, low=1.0, high=9.0), draw.real(3, low=2.0, high=9.0), draw.real(3, low=0.1, high=0.9))
 
 
 def stdtr(draw: Draw) -> Iterator[Sample]:
-    yield Sample("both signs", draw.real(2, 3, low=2.0, high=9.0), draw.nonzero(2, 3), differentiable=("x",))
-    yield Kink("at the median", [4.0], [0.0], gradients={"x": [0.375]}, short=False)
+    yield Sample("both signs", draw.real(3, low=2.0, high=9.0), draw.nonzero(3))
+    yield Kink("at the median", [4.0], [0.0], gradients={"x": [0.375], "df": [0.0]}, short=False)
+
+
+def stdtrit(draw: Draw) -> Iterator[Sample]:
+    yield Sample("both signs", draw.real(3, low=2.0, high=9.0), np.asarray([0.1, 0.3, 0.8]))
+
+
+def _counts(draw: Draw) -> Iterator[Sample]:
+    yield Sample("inside", np.asarray([0, 1, 3]), np.asarray([3, 4, 7]), draw.real(3, low=0.2, high=0.8))
+
+
+bdtr = bdtrc = bdtri = nbdtr = nbdtrc = nbdtri = _counts

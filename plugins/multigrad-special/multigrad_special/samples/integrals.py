@@ -29,3 +29,9 @@ def expn(draw: Draw) -> Iterator[Sample]:
 def spence(draw: Draw) -> Iterator[Sample]:
     yield Sample("positive", draw.real(2, 3, low=0.2, high=3.0))
     yield Kink("at 1 and the end", [1.0, 0.0, -1.0], gradients={"z": [-1.0, -INF, NAN]}, short=False)
+
+
+def hyp1f1(draw: Draw) -> Iterator[Sample]:
+    # Layouts and shapes are left out: a library that compiles takes long over each.
+    yield Sample("both signs", draw.real(2, 3), draw.positive(2, 3), draw.real(2, 3),
+                 checks=("forward", "vjp", "jvp", "dual", "second", "vmap"))

@@ -8,11 +8,17 @@ raw namespace.
 """
 
 from .bessel import *  # noqa: F403
+from .beta_quantiles import *  # noqa: F403
 from .common import *  # noqa: F403
+from .confluent import *  # noqa: F403
 from .elementary import *  # noqa: F403
+from .elliptic import *  # noqa: F403
 from .entropy import *  # noqa: F403
 from .error import *  # noqa: F403
 from .gamma import *  # noqa: F403
+from .gamma_series import *  # noqa: F403
 from .incomplete_beta import *  # noqa: F403
 from .incomplete_gamma import *  # noqa: F403
 from .integrals import *  # noqa: F403
+from .legendre import *  # noqa: F403
+from .zeta import *  # noqa: F403

@@ -88,7 +88,7 @@ def _scaled_i(xp: Any, v: Any, z: Any) -> Any:
     near = (x < 10) & (order < LOW)
     within = _usable(xp, order, x)
     low = xp.where(near, x, 1.0)
-    value = xp.where(near, series.first(xp, xp.where(near, order, 1.0), low, 1.0, 40) * xp.exp(-low),
+    value = xp.where(near, series.first(xp, xp.where(near, order, 1.0), low, 1.0, 36) * xp.exp(-low),
                      paths.scaled_i(xp, *_kept(xp, within & ~near, order, x, 1.0, 12.0)))
     value = xp.where(x == 0, xp.where(order == 0, 1.0 + 0 * value, 0 * value), value)
     value = xp.where(xp.isinf(x), 0 * order, value)
@@ -178,47 +178,58 @@ def yv(xp: Any, v: Any, z: Any) -> Any:
 @elementwise
 def yn(xp: Any, n: Any, x: Any) -> Any:
     """The Bessel function of the second kind, of an integer order n."""
-    return yv(xp, xp.trunc(n), x)
+    n, x = xp.broadcast_arrays(xp.trunc(n), x)
+    return xp.where(n < 0, _parity(xp, n), xp.ones_like(x)) * _of_order(xp, "Y", xp.abs(n), x)
 
 
 @elementwise
 def j0(xp: Any, x: Any) -> Any:
     """The Bessel function of order 0."""
-    return jv(xp, xp.zeros_like(x), x)
+    return _of_order(xp, "J", xp.zeros_like(x), x)
 
 
 @elementwise
 def j1(xp: Any, x: Any) -> Any:
     """The Bessel function of order 1."""
-    return jv(xp, xp.ones_like(x), x)
+    return xp.where(x < 0, -1.0, xp.ones_like(x)) * _of_order(xp, "J", xp.ones_like(x), x)
 
 
 @elementwise
 def y0(xp: Any, x: Any) -> Any:
     """The Bessel function of the second kind, of order 0."""
-    return yv(xp, xp.zeros_like(x), x)
+    return _of_order(xp, "Y", xp.zeros_like(x), x)
 
 
 @elementwise
 def y1(xp: Any, x: Any) -> Any:
     """The Bessel function of the second kind, of order 1."""
-    return yv(xp, xp.ones_like(x), x)
+    return _of_order(xp, "Y", xp.ones_like(x), x)
 
 
-def _both(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
-    """J_v(x) and Y_v(x) for v >= 0 and x >= 0."""
+def _of_order(xp: Any, kind: str, v: Any, x: Any) -> Any:
+    """One of J_v(|x|) and Y_v(x), for v >= 0."""
+    value = _both(xp, v, xp.abs(x), kind)["JY".index(kind)]
+    value = xp.where(xp.isnan(v + x), v + x, value)
+    return value if kind == "J" else xp.where(x < 0, math.nan + 0 * v, value)
+
+
+def _both(xp: Any, v: Any, x: Any, kinds: str = "JY") -> tuple[Any, Any]:
+    """J_v(x) and Y_v(x) for v >= 0 and x >= 0, or where only one is wanted that one."""
     near = (x < 2) & (v < LOW)
     far = (x > 25) & (x > v * v / 2)
     within = _usable(xp, v, x) & ~near & ~far
     order, low = xp.where(near, v, 1.0), xp.where(near & (x > 0), x, 1.0)
     j, y = paths.hankel(xp, *_kept(xp, within, v, x, 1.0, 3.0))
-    j = xp.where(v > x, paths.small_j(xp, *_kept(xp, within & (v > x), v, x, 5.0, 3.0)), j)
     j_far, y_far = series.asymptotic(xp, xp.where(far, v, 1.0), xp.where(far & ~xp.isinf(x), x, 30.0))
-    j = xp.where(near, series.first(xp, order, low, -1.0), xp.where(far, j_far, j))
-    y = xp.where(near, series.second(xp, order, low, -1.0), xp.where(far, y_far, y))
     nowhere = math.nan + 0 * v  # at infinity, as SciPy says it
-    j = xp.where(x == 0, xp.where(v == 0, 1.0 + 0 * v, 0 * v), xp.where(xp.isinf(x), nowhere, j))
-    return j, xp.where(x == 0, -math.inf + 0 * v, xp.where(xp.isinf(x), nowhere, y))
+    if "J" in kinds:
+        j = xp.where(v > x, paths.small_j(xp, *_kept(xp, within & (v > x), v, x, 5.0, 3.0)), j)
+        j = xp.where(near, series.first(xp, order, low, -1.0), xp.where(far, j_far, j))
+        j = xp.where(x == 0, xp.where(v == 0, 1.0 + 0 * v, 0 * v), xp.where(xp.isinf(x), nowhere, j))
+    if "Y" in kinds:
+        y = xp.where(near, series.second(xp, order, low, -1.0), xp.where(far, y_far, y))
+        y = xp.where(x == 0, -math.inf + 0 * v, xp.where(xp.isinf(x), nowhere, y))
+    return j, y
 
 
 # ----- what they share -----

@@ -32,7 +32,7 @@ def _apart(xp: Any, v: Any) -> tuple[Any, Any]:
     return n, v - n
 
 
-def first(xp: Any, v: Any, x: Any, sign: float, steps: int = 20) -> Any:
+def first(xp: Any, v: Any, x: Any, sign: float, steps: int = 14) -> Any:
     """I_v(x) with the sign 1, J_v(x) with -1 (DLMF 10.25.2, 10.2.2), for v < MOST + 1/2."""
     quarter = sign * x * x / 4
     series = xp.ones_like(x)
@@ -63,7 +63,7 @@ def second(xp: Any, v: Any, x: Any, sign: float) -> Any:
         shift = 2 * half * xp.where(xp.abs(m) < 1e-8, math.pi / 2 + 0 * m, half / xp.where(m == 0, 1 + m, m))
     power = xp.ones_like(x)
     own, above = xp.zeros_like(x), xp.zeros_like(x)
-    for k in range(16):
+    for k in range(14):
         if k:
             f = (k * f + p + q) / (k * k - square)
             p, q = p / (k - m), q / (k + m)
@@ -79,7 +79,7 @@ def second(xp: Any, v: Any, x: Any, sign: float) -> Any:
     return value
 
 
-def asymptotic(xp: Any, v: Any, x: Any, terms: int = 30) -> tuple[Any, Any]:
+def asymptotic(xp: Any, v: Any, x: Any, terms: int = 24) -> tuple[Any, Any]:
     """J_v(x) and Y_v(x) far out, for x above 25 and v * v / 2: DLMF 10.17.3 and 10.17.4."""
     parts = [xp.ones_like(x), xp.zeros_like(x)]
     term = parts[0]

@@ -15,11 +15,14 @@ import math
 from typing import Any, NamedTuple
 
 from .common import horner
-from .gamma import BERNOULLI, _gammaln_coefficients, gammaln, stirling
+from .gamma import betaln
+from .gamma_series import BERNOULLI, gammaln_coefficients, stirling
 from .quadrature import rule
 
 __all__: list[str] = []
 
+SMALL = 2  # below this, tails are scaled by their first term; the derivatives of F by one parameter cancel where the other is 2, p = 1
+EVERY = range(1, 8)  # numbers the terms of asymptotic series
 SHIFT = 10  # from where on Stirling's formula is exact; smaller arguments are raised by recurrence
 
 
@@ -36,9 +39,18 @@ class Tail(NamedTuple):
     u: Any
     v: Any
     d: Any
+    first: Any
+    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p)."""
+    powers: Any
+    """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
 
 
-def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any) -> Tail:
+def constants(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """`first` of both tails and `powers`, for several tails under the same parameters."""
+    return _first(xp, a, b), _first(xp, b, a), _powers(xp, a, b)
+
+
+def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, Any, Any] | None = None) -> Tail:
     """The tail to integrate; harmless numbers where it is empty or where the arguments make no sense."""
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
@@ -47,8 +59,9 @@ def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any) -> Tail:
     u, v = xp.where(swap, y, x), xp.where(swap, x, y)
     empty = valid & (u == 0)
     inside = valid & ~empty
+    first = _first(xp, p, q) if known is None else xp.where(swap, known[1], known[0])
     return Tail(swap, empty, valid, p, q, xp.where(inside, u, p / (p + q)), xp.where(inside, v, q / (p + q)),
-                xp.where(inside, xp.where(swap, -d, d), 0.0))
+                xp.where(inside, xp.where(swap, -d, d), 0.0), first, _powers(xp, p, q) if known is None else known[2])
 
 
 def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
@@ -56,7 +69,7 @@ def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
     log_scale, factor, rest = _integrated(xp, tail)
     t = xp.where(tail.empty, 0.0, factor * xp.exp(log_scale))
     rest = xp.where(tail.empty, 1.0, rest)
-    return tuple(xp.where(tail.valid, xp.where(tail.swap, *pair), math.nan) for pair in ((rest, t), (t, rest)))  # type: ignore[return-value]
+    return tuple(xp.where(tail.valid, xp.where(tail.swap, *pair), math.nan) for pair in ((rest, t), (t, rest)))
 
 
 def log_lower(xp: Any, tail: Tail) -> Any:
@@ -70,6 +83,22 @@ def log_density(xp: Any, tail: Tail) -> Any:
     return _log_powers(xp, tail, 1)
 
 
+def log_powers(xp: Any, tail: Tail) -> Any:
+    """The logarithm of x**a y**b / beta(a, b): the density of log(x / y)."""
+    return _log_powers(xp, tail, 0)
+
+
+def log_first(xp: Any, p: Any, q: Any) -> Any:
+    """The logarithm of 1 / (p beta(p, q)): that of the first term of a tail, less p log(u)."""
+    small = xp.where(p < SMALL, p, 1.0)
+    return xp.where(p < SMALL, log_rise(xp, q, small) - _gammaln1p(xp, small), -betaln(xp, p, q) - xp.log(p))
+
+
+def log_rise(xp: Any, g: Any, s: Any) -> Any:
+    """log(gamma(g + s) / gamma(g)), for s up to 10: as exact as s where that is tiny."""
+    return s * xp.log(g + SHIFT + s) + _rise(xp, g, s)
+
+
 def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
     """The derivative of the lower tail by a or by b; with `of_ratio` at a constant x b / (y a), as for F, instead of a constant x.
 
@@ -77,7 +106,7 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
     d = t (p + q) - p from the mean; at a constant ratio it is log(1 + d/p) - d/p + shortfall(p, q). By q it is the same with -d and q.
     """
     p, q, v = tail.p, tail.q, tail.v
-    small = p < 1
+    small = p < SMALL
     by_p = tail.swap if not by_a else ~tail.swap
     w, weights = _rule(xp, tail)
     decay, growth, log = _integrand(xp, tail, w)
@@ -87,7 +116,7 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
     inner = 1 + p * xp.sum(weights * decay * xp.where(small[..., None], growth, 0.0), axis=-1)
     at_0 = _change_at_0(xp, tail, by_p, of_ratio)
     if of_ratio:
-        at_0, changed = at_0, changed + xp.where(small & by_p, xp.exp(q * _log(xp, v, tail.u)), 0.0)
+        changed = changed + xp.where(small & by_p, xp.exp(q * _log(xp, v, tail.u)), 0.0)
     slope = xp.exp(_log_scale(xp, tail)) * xp.where(small, at_0 * inner + changed, changed)
     return xp.where(tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, -slope, slope)), math.nan)
 
@@ -98,11 +127,11 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
 def _integrated(xp: Any, tail: Tail) -> tuple[Any, Any, Any]:
     """The logarithm of a scale, and the factor by which it is the tail; and 1 less the tail.
 
-    From p = 1 on the tail is u**p v**(q-1) / beta(p, q) times the integral of (1 + (1 - exp(-w)) u / v)**(q-1) exp(-p w) over all w > 0.
+    From p = 2 on the tail is u**p v**(q-1) / beta(p, q) times the integral of (1 + (1 - exp(-w)) u / v)**(q-1) exp(-p w) over all w > 0.
     Below, it is C (1 + p S) with C = u**p / (p beta(p, q)) and S, the integral of ((1 - u exp(-w))**(q-1) - 1) exp(-p w):
     DLMF 8.17.7. Then 1 - C (1 + p S) keeps its digits for the smallest p, of which it is a multiple.
     """
-    small = tail.p < 1
+    small = tail.p < SMALL
     w, weights = _rule(xp, tail)
     decay, growth, _ = _integrand(xp, tail, w)
     total = xp.sum(weights * decay * xp.where(small[..., None], growth, 1.0), axis=-1)
@@ -116,34 +145,34 @@ def _integrated(xp: Any, tail: Tail) -> tuple[Any, Any, Any]:
 
 def _rule(xp: Any, tail: Tail) -> list[Any]:
     """Nodes and weights. Their width is a power of 2, through which no derivative goes."""
-    p, odds, b = xp.where(tail.p < 1, 1.0, tail.p), tail.u / tail.v, tail.q - 1
+    p, odds, b = xp.where(tail.p < SMALL, 1.0, tail.p), tail.u / tail.v, tail.q - 1
     fall = xp.sqrt(p + xp.clip(b, 0.0, None) * odds / tail.v) + xp.clip(p - b * odds, 0.0, None)
-    width = 2.0 ** -xp.round(xp.log2(fall))
-    return rule(xp, xp.where(tail.p < 1, xp.ones_like(width), width))
+    width = 2.0 ** -xp.floor(xp.log2(fall))
+    return rule(xp, xp.where(tail.p < SMALL, xp.ones_like(width), width))
 
 
 def _integrand(xp: Any, tail: Tail, w: Any) -> tuple[Any, Any, Any]:
-    """At t = u exp(-w): the factor that falls off; for p < 1 what it is to be multiplied by; log(1 - t), from p = 1 on less log(v)."""
+    """At t = u exp(-w): the factor that falls off; for p < 2 what it is to be multiplied by; log(1 - t), from p = 2 on less log(v)."""
     p, q, u, v = (z[..., None] for z in (tail.p, tail.q, tail.u, tail.v))
-    small = p < 1
+    small = p < SMALL
     log = xp.log1p(xp.where(small, -u * xp.exp(-w), -u / v * xp.expm1(-w)))
     power = (q - 1) * log
     return xp.exp(xp.where(small, 0.0, power) - p * w), xp.expm1(xp.where(small, power, 0.0)), log
 
 
 def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: bool) -> Any:
-    """The derivative of the logarithm of the density at the nodes, for p >= 1."""
-    p, q, u, v, d = (z[..., None] for z in tail[3:])
-    p = xp.where(p < 1, 1.0, p)
+    """The derivative of the logarithm of the density at the nodes, for p >= 2."""
+    p, q, u, v, d = (z[..., None] for z in tail[3:8])
+    p = xp.where(p < SMALL, 1.0, p)
     logs = xp.where(by_p, _log_to_mean(xp, p, q, u, d) - w, _log_to_mean(xp, q, p, v, -d) + log)
     if of_ratio:
         distance = d + u * xp.expm1(-w) * (p + q)
         logs = _log1p_less(xp, xp.where(by_p, distance / p, -distance / q), logs)
-    return logs + xp.where(by_p, shortfall(xp, p, q), shortfall(xp, q, p))
+    return logs + xp.where(by_p, shortfall(xp, p[..., 0], q[..., 0])[..., None], shortfall(xp, q[..., 0], p[..., 0])[..., None])
 
 
 def _change_below_1(xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool) -> Any:
-    """What is integrated beside the factor that falls off, for p < 1: what the derivative at t has beyond that at t = 0."""
+    """What is integrated beside the factor that falls off, for p < 2: what the derivative at t has beyond that at t = 0."""
     p, q, u = (z[..., None] for z in (tail.p, tail.q, tail.u))
     if of_ratio:
         t = u * xp.exp(-w)
@@ -152,23 +181,29 @@ def _change_below_1(xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: An
 
 
 def _change_at_0(xp: Any, tail: Tail, by_p: Any, of_ratio: bool) -> Any:
-    """The derivative of the logarithm of C, for p < 1."""
-    p, q = xp.where(tail.p < 1, tail.p, 0.5), tail.q
-    log = xp.log1p(p / q)
-    of_q = (_log1p_less(xp, p / q, log) if of_ratio else log) + shortfall(xp, q, p)
+    """The derivative of the logarithm of C, for p < 2."""
+    p, q = xp.where(tail.p < SMALL, tail.p, 0.5), tail.q
+    of_q = _excess(xp, p, q) if of_ratio else xp.log1p(p / q) + shortfall(xp, q, p)
     return xp.where(by_p, xp.log(tail.u * (p + q)) - _below_log(xp, p + q) - xp.log1p(p) + _below_log(xp, 1 + p), of_q)
+
+
+def _excess(xp: Any, p: Any, q: Any) -> Any:
+    """digamma(q + p) - digamma(q) - p/q, which is 0 for p = 1: from 1/2 on, starting at digamma(q + 1) = digamma(q) + 1/q."""
+    near, step = p < 0.5, xp.where(p < 0.5, p, p - 1)
+    start = xp.where(near, q, q + 1)
+    total = _log1p_less(xp, step / start, xp.log1p(step / start)) + shortfall(xp, start, step)
+    return xp.where(near, total, total - step / q / start)
 
 
 # ----- their scales -----
 
 
 def _log_scale(xp: Any, tail: Tail) -> Any:
-    """The logarithm of u**p v**(q-1) / beta(p, q), or for p < 1 that of u**p / (p beta(p, q))."""
+    """The logarithm of u**p v**(q-1) / beta(p, q), or for p < 2 that of u**p / (p beta(p, q))."""
     p, q, u = tail.p, tail.q, tail.u
-    small = xp.where(p < 1, p, 0.5)
-    log_gamma = small * horner(_gammaln_coefficients(), small) - xp.log1p(small)  # of 1 + p. Abramowitz and Stegun, 6.1.33
-    below = small * xp.log(u * (q + SHIFT + small)) + _rise(xp, q, small) - log_gamma
-    return xp.where(p < 1, below, _log_powers(xp, tail, 0) - _log(xp, tail.v, u))
+    small = xp.where(p < SMALL, p, 0.5)
+    below = small * xp.log(u * (q + SHIFT + small)) + tail.first
+    return xp.where(p < SMALL, below, _log_powers(xp, tail, 0) - _log(xp, tail.v, u))
 
 
 def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
@@ -176,29 +211,53 @@ def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
 
     Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but meet exactly: u (p + q) / p is 1 + d/p.
     """
-    p, q, u, v, d = tail[3:]
+    p, q, u, v, d = tail[3:8]
     large, first = (p >= SHIFT) & (q >= SHIFT), p < q
     s, g = xp.where(large, 1.0, xp.where(first, p, q)), xp.where(large, 10.0, xp.where(first, q, p))
     of_s, of_g = xp.where(first, u, v), xp.where(first, v, u)
     raised = g + SHIFT + s
-    plain = (s - less) * xp.log(of_s * raised) + less * xp.log(raised) + (g - less) * _log(xp, of_g, of_s) + _rise(xp, g, s) - gammaln(xp, s)
+    plain = (s - less) * xp.log(of_s * raised) + less * xp.log(raised) + (g - less) * _log(xp, of_g, of_s)
     p, q, d = xp.where(large, p, 10.0), xp.where(large, q, 10.0), xp.where(large, d, 0.0)
     at, of = xp.where(large, u, 0.5), xp.where(large, v, 0.5)
     main = p * _log1p_less(xp, d / p, _log_to_mean(xp, p, q, at, d)) + q * _log1p_less(xp, -d / q, _log_to_mean(xp, q, p, of, -d))
-    rest = stirling(p + q) - stirling(p) - stirling(q) - less * (xp.log(at) + xp.log(of))
-    return xp.where(large, main + 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, plain)
+    return xp.where(large, main - less * (xp.log(at) + xp.log(of)), plain) + tail.powers
+
+
+def _first(xp: Any, p: Any, q: Any) -> Any:
+    small = xp.where(p < SMALL, p, 0.5)
+    return _rise(xp, q, small) - _gammaln1p(xp, small)
+
+
+def _powers(xp: Any, p: Any, q: Any) -> Any:
+    large = (p >= SHIFT) & (q >= SHIFT)
+    s, g = xp.where(large, 1.0, xp.where(p < q, p, q)), xp.where(large, 10.0, xp.where(p < q, q, p))
+    p, q = xp.where(large, p, 10.0), xp.where(large, q, 10.0)
+    rest = stirling(p + q) - stirling(p) - stirling(q)
+    return xp.where(large, 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, _rise(xp, g, s) - _gammaln(xp, s))
 
 
 def _rise(xp: Any, g: Any, s: Any) -> Any:
     """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10: as exact as s where that is tiny."""
     high = g + SHIFT
     growth = xp.log1p(s / high)
-    total = high * _log1p_less(xp, s / high, growth) - 0.5 * growth - sum(xp.log1p(s / (g + k)) for k in range(1, SHIFT)) - xp.log1p(s / g)
-    power, square = 1 / high, 1 / (high * high)
-    for j, number in enumerate(BERNOULLI[:7], 1):
-        total = total + number / (2 * j * (2 * j - 1)) * power * xp.expm1((1 - 2 * j) * growth)
-        power = power * square
-    return total
+    rest = _series(xp, high, growth, [1 - 2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j * (2 * j - 1)) for j in EVERY])
+    lowered = xp.sum(xp.log1p(s[..., None] / _raised(xp, g)), axis=-1)
+    return high * _log1p_less(xp, s / high, growth) - 0.5 * growth - lowered + rest
+
+
+def _gammaln1p(xp: Any, s: Any) -> Any:
+    """log gamma(1 + s), for s up to 2. Abramowitz and Stegun, 6.1.33."""
+    part = xp.where(s < 1, s, s - 1)
+    near = xp.where(part == 0, 1.0, part)
+    coefficients = gammaln_coefficients()
+    terms = _constant(xp, s, coefficients) * near[..., None] ** _constant(xp, s, list(range(1, len(coefficients) + 1)))
+    return xp.where(part == 0, part, xp.sum(terms, axis=-1)) - xp.where(s < 1, xp.log1p(part), 0.0)
+
+
+def _gammaln(xp: Any, s: Any) -> Any:
+    """log gamma(s), for 0 < s <= 10."""
+    z = s + SHIFT
+    return (z - 0.5) * xp.log(z) - z + 0.5 * math.log(2 * math.pi) + stirling(z) - xp.sum(xp.log(_raised(xp, s)), axis=-1)
 
 
 def _below_log(xp: Any, z: Any) -> Any:
@@ -206,21 +265,34 @@ def _below_log(xp: Any, z: Any) -> Any:
     high = z + SHIFT
     square = 1 / (high * high)
     series = 0.5 / high + horner([number / (2 * j) for j, number in enumerate(BERNOULLI[:8], 1)], square) * square
-    return series - xp.log1p(SHIFT / z) + sum(1 / (z + k) for k in range(1, SHIFT)) + 1 / z
+    return series - xp.log1p(SHIFT / z) + xp.sum(1 / _raised(xp, z), axis=-1)
 
 
 def shortfall(xp: Any, z: Any, step: Any) -> Any:
     """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small beside z."""
     high = z + SHIFT
     growth = xp.log1p(step / high)
-    total = sum(step / (z + k) / (z + step + k) for k in range(SHIFT)) + 0.5 * step / high / (high + step)
-    power = square = 1 / (high * high)
-    for j, number in enumerate(BERNOULLI[:7], 1):
-        total = total - number / (2 * j) * power * xp.expm1(-2 * j * growth)
-        power = power * square
+    raised = _raised(xp, z)
+    total = xp.sum(step[..., None] / raised / (raised + step[..., None]), axis=-1) + 0.5 * step / high / (high + step)
+    total = total - _series(xp, high, growth, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
     lost = SHIFT / high * (step / (z + step))
     far = lost > 0.5
     return total + xp.where(far, xp.log(z / (z + step)) + growth, xp.log1p(-xp.where(far, 0.0, lost)))
+
+
+def _series(xp: Any, high: Any, growth: Any, powers: list[int], factors: list[float]) -> Any:
+    """What the asymptotic series with these powers gains from `high` to high exp(growth)."""
+    p = _constant(xp, high, powers)
+    return xp.sum(_constant(xp, high, factors) * high[..., None] ** p * xp.expm1(p * growth[..., None]), axis=-1)
+
+
+def _raised(xp: Any, z: Any) -> Any:
+    """z, z + 1, ..., z + 9 on an axis of their own."""
+    return z[..., None] + _constant(xp, z, list(range(SHIFT)))
+
+
+def _constant(xp: Any, like: Any, numbers: Any) -> Any:
+    return xp.asarray([float(n) for n in numbers], dtype=like.dtype, device=xp.device_of(like))
 
 
 def _log(xp: Any, u: Any, v: Any) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .common import check, horner
+from . import error_complex
+from .common import horner
+from .forms import elementwise, elementwise_or_complex
 
 __all__ = ["erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
@@ -13,30 +15,36 @@ ROOT_2 = math.sqrt(2)
 ROOT_PI = math.sqrt(math.pi)
 
 
+@elementwise_or_complex
 def erf(xp: Any, x: Any) -> Any:
     """The error function: a series of positive terms near 0, elsewhere 1 - erfc."""
-    check(xp, "erf", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return error_complex.erf(xp, x)
     return xp.where(xp.abs(x) < 1, _erf_near(xp, x), xp.sign(x) * (1 - _erfc_far(xp, x)))
 
 
+@elementwise_or_complex
 def erfc(xp: Any, x: Any) -> Any:
     """The complementary error function, accurate in its tail up to the smallest numbers there are."""
-    check(xp, "erfc", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return error_complex.erfc(xp, x)
     tail = _erfc_far(xp, x)
     return xp.where(xp.abs(x) < 1, 1 - _erf_near(xp, x), xp.where(x < 0, 2 - tail, tail))
 
 
+@elementwise_or_complex
 def erfcx(xp: Any, x: Any) -> Any:
     """exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi))."""
-    check(xp, "erfcx", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return error_complex.erfcx(xp, x)
     far = _erfcx_far(xp, xp.abs(x))
     near = xp.exp(xp.clip(x * x, 0.0, 1.0)) * (1 - _erf_near(xp, x))
     return xp.where(xp.abs(x) < 1, near, xp.where(x < 0, 2 * _exp_square(xp, x) - far, far))
 
 
+@elementwise
 def erfinv(xp: Any, x: Any) -> Any:
     """The inverse of erf: two steps of Halley's method near 0; nan outside [-1, 1]."""
-    check(xp, "erfinv", x)
     y = xp.clip(x, -0.5, 0.5)
     near = _guess(xp, xp.log1p(-y * y)) * xp.sign(y)
     for _ in range(2):
@@ -46,27 +54,31 @@ def erfinv(xp: Any, x: Any) -> Any:
     return xp.where(xp.abs(x) <= 1, value, math.nan)
 
 
+@elementwise_or_complex
 def ndtr(xp: Any, x: Any) -> Any:
     """The distribution function of the normal distribution."""
-    check(xp, "ndtr", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return error_complex.ndtr(xp, x)
     below = xp.clip(x, -40.0, -1.0)  # at -40 it is 0 in float64
     h = xp.floor(below * 64) / 64
     tail = 0.5 * _erfcx_far(xp, -below / ROOT_2) * xp.exp(-0.5 * h * h) * xp.exp(-0.5 * (below - h) * (below + h))
     return xp.where(x < -ROOT_2, tail, 0.5 * erfc(xp, -x / ROOT_2))
 
 
+@elementwise_or_complex
 def log_ndtr(xp: Any, x: Any) -> Any:
     """Its logarithm, which far below 0 is about -x**2 / 2."""
-    check(xp, "log_ndtr", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return error_complex.log_ndtr(xp, x)
     below = xp.where(x < -1, x, -1.0)
     above = xp.where(x < -1, -1.0, x)
     tail = xp.log(0.5 * erfcx(xp, -below / ROOT_2)) - 0.5 * below * below
     return xp.where(x < -1, tail, xp.log1p(-ndtr(xp, -above)))
 
 
+@elementwise
 def ndtri(xp: Any, x: Any) -> Any:
     """The quantile of the normal distribution; nan outside [0, 1]."""
-    check(xp, "ndtri", x)
     middle = erfinv(xp, 2 * xp.clip(x, 0.25, 0.75) - 1)
     tail = _erfc_inverse(xp, 2 * xp.clip(xp.where(x < 0.5, x, 1 - x), 0.0, 0.25))
     tail = xp.where(x < 0.5, -tail, tail)

@@ -42,3 +42,12 @@ def _prepared(form: Form, kinds: tuple[str, ...]) -> Form:
         return xp.astype(form(xp, *values), dtype, copy=False)
 
     return prepared
+
+
+def floats(xp: Any, *arrays: Any) -> list[Any]:
+    """Arrays of integers as floating ones, for rules: most libraries want them so beside floating ones."""
+    floating = [x.dtype for x in arrays if not xp.isdtype(x.dtype, "integral")]
+    if len(floating) in (0, len(arrays)):
+        return list(arrays)
+    dtype = xp.result_type(*floating)
+    return [xp.astype(x, dtype) if xp.isdtype(x.dtype, "integral") else x for x in arrays]

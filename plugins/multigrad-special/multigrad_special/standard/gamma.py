@@ -1,4 +1,4 @@
-"""The gamma function, its logarithm, the derivatives of that, and the beta function."""
+"""The gamma function, its logarithm, its reciprocal and digamma; the beta function, Pochhammer's symbol and the binomial coefficients."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from .common import arrays, check, horner, order
+from . import gamma_complex
+from .common import horner
+from .forms import elementwise, elementwise_or_complex
+from .gamma_series import BERNOULLI as BERNOULLI
+from .gamma_series import cotangent, gammaln_coefficients, hurwitz, is_odd, remainder
+from .gamma_series import stirling as stirling
 
-__all__ = ["beta", "betaln", "digamma", "gamma", "gammaln", "hurwitz", "polygamma"]
+__all__ = ["beta", "betaln", "binom", "digamma", "gamma", "gammaln", "gammasgn", "loggamma", "poch", "rgamma"]
 
-EULER = 0.5772156649015329
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-"""The Bernoulli numbers B2, B4, ..., B20."""
+NEAR_ROOTS = ((1.461639404296875, 7.024627389718043e-06, 0.3), (-0.50408935546875, -5.674276041949296e-05, 0.1))
+"""Two numbers next to the zeros of digamma about 0, which float32 holds exactly; what digamma is there; how far the series about them is used."""
 
 
+@elementwise_or_complex
 def gamma(xp: Any, x: Any) -> Any:
     """The gamma function: Stirling's formula, reached by recurrence from below 10; reflection below 1/2; nan at negative integers.
 
     The power is taken of the argument itself, in two halves, so that no logarithm is rounded and nothing overflows too early.
     """
-    check(xp, "gamma", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return gamma_complex.gamma(xp, x)
     y = xp.where(x < 0.5, 1 - x, x)
     small = y < 10
     product = xp.where(small, y, 1.0)
@@ -29,22 +35,22 @@ def gamma(xp: Any, x: Any) -> Any:
     a = xp.where(small, y + 10, y)
     half = a ** (0.5 * a - 0.25)
     value = half * (math.sqrt(2 * math.pi) * xp.exp(-a + stirling(a))) * half / product
-    r = _remainder(xp, x, 0.5)
-    sine = xp.where(_is_odd(xp, x), -xp.sin(math.pi * r), xp.sin(math.pi * r))
+    r = remainder(xp, x, 0.5)
+    sine = xp.where(is_odd(xp, x), -xp.sin(math.pi * r), xp.sin(math.pi * r))
     below = xp.where((r == 0) & (x != 0), math.nan, math.pi / (xp.where(x == 0, x, sine) * value))
     return xp.where(x < 0.5, below, xp.where(x == math.inf, x, value))
 
 
+@elementwise
 def beta(xp: Any, a: Any, b: Any) -> Any:
     """gamma(a) gamma(b) / gamma(a + b), by their logarithms."""
-    a, b = arrays(xp, "beta", a, b)
     sign = _gamma_sign(xp, a) * _gamma_sign(xp, b) * _gamma_sign(xp, a + b)
     return sign * xp.exp(betaln(xp, a, b))
 
 
+@elementwise
 def betaln(xp: Any, a: Any, b: Any) -> Any:
     """log |beta(a, b)|. Where an argument is 10 or more, only the rests of Stirling's formula are subtracted, so nothing cancels."""
-    a, b = arrays(xp, "betaln", a, b)
     p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
     far = (q >= 10) & (p > 0)
     both = far & (p >= 10)
@@ -60,74 +66,149 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
     return xp.where(both, two, xp.where(far, one, near))
 
 
+@elementwise
 def gammaln(xp: Any, x: Any) -> Any:
     """log |gamma(x)|: a series about its zeros 1 and 2, Stirling's formula above them, reflection below 1/2."""
-    check(xp, "gammaln", x)
-    reflected = math.log(math.pi) - xp.log(xp.abs(xp.sin(math.pi * _remainder(xp, x, 0.5))))
+    reflected = math.log(math.pi) - xp.log(xp.abs(xp.sin(math.pi * remainder(xp, x, 0.5))))
     y = xp.where(x < 0.5, 1 - x, x)
     value = xp.where(y < 3, _gammaln_near(xp, y), _gammaln_far(xp, y))
     return xp.where(x == -math.inf, math.inf, xp.where(x < 0.5, reflected - value, value))
 
 
+@elementwise_or_complex
 def digamma(xp: Any, x: Any) -> Any:
     """The logarithmic derivative of gamma: shifted by recurrence, then an asymptotic series; nan at negative integers.
 
     Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18.
     """
-    check(xp, "digamma", x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        return gamma_complex.digamma(xp, x)
     y = xp.where(x < 0, 1 - x, x)
     shift = sum(1 / (y + k) for k in range(1, 10)) + 1 / y  # not y + 0: it would lose the sign of -0.0
     a = y + 10
     square = 1 / (a * a)
     series = horner([-b / (2 * j) for j, b in enumerate(BERNOULLI[:8], 1)], square) * square
     value = xp.log(a) - 0.5 / a + series - shift
-    r = _remainder(xp, x, 0.0)
-    return xp.where(x < 0, xp.where(r == 0, math.nan, value - math.pi * _cotangent(xp, r)), value)
+    r = remainder(xp, x, 0.0)
+    value = xp.where(x < 0, xp.where(r == 0, math.nan, value - math.pi * cotangent(xp, r)), value)
+    for centre, there, radius in NEAR_ROOTS:
+        d = x - centre
+        near = xp.abs(d) < radius
+        d = xp.where(near, d, 0.0)
+        value = xp.where(near, there + d * horner(_digamma_coefficients(centre), d), value)
+    return value
 
 
-def polygamma(xp: Any, n: int, x: Any) -> Any:
-    """The n-th derivative of digamma: Hurwitz' zeta function, below 0 by the n-th derivative of the reflection formula.
+@lru_cache
+def _digamma_coefficients(centre: float) -> list[float]:
+    """Of the powers of the distance from a number above -1, by the series of DLMF 5.15.1; its first term as such where it is negative."""
+    below = centre < 0
+    return [(-1) ** k * ((centre**-k if below else 0) + hurwitz(k, centre + below)) for k in range(2, 30)]
 
-    Abramowitz and Stegun, 6.4.7 and 6.4.10.
+
+@elementwise_or_complex
+def loggamma(xp: Any, x: Any) -> Any:
+    """The logarithm of gamma: of real arrays nan below 0, of complex ones the branch that is cut along the negative real axis."""
+    if xp.isdtype(x.dtype, "complex floating"):
+        return gamma_complex.loggamma(xp, x)
+    return xp.where(x < 0, math.nan, gammaln(xp, xp.where(x < 0, 1.0, x)))
+
+
+@elementwise_or_complex
+def rgamma(xp: Any, x: Any) -> Any:
+    """1 / gamma(x), which is 0 at the poles; below 1/2 by reflection (DLMF 5.5.3)."""
+    if xp.isdtype(x.dtype, "complex floating"):
+        return gamma_complex.rgamma(xp, x)
+    below = x < 0.5
+    value = gamma(xp, xp.where(below, 1 - x, x))
+    reflected = sine_of_pi(xp, xp.where(below & (x > -math.inf), x, 0.0))
+    reflected = xp.where(reflected == 0, xp.where(x == 0, x, 0.0), reflected * value / math.pi)
+    # About 0 the sine and gamma(1 - x) keep the sign of 0 between them.
+    return xp.where(below, reflected, 1 / value)
+
+
+@elementwise
+def gammasgn(xp: Any, x: Any) -> Any:
+    """The sign of gamma(x), at 0 that of the zero; nan at the other poles."""
+    pole = (x < 0) & (x == xp.floor(x))
+    sign = xp.where(x == 0, xp.copysign(xp.ones_like(x), x), _gamma_sign(xp, xp.where(pole, 0.5, x)))
+    return xp.where(pole | xp.isnan(x), math.nan, sign)
+
+
+@elementwise
+def poch(xp: Any, z: Any, m: Any) -> Any:
+    """gamma(z + m) / gamma(z), by reflection (DLMF 5.5.3) where an argument is 0 or below; there, for integers m, the product that it is."""
+    top = z + m
+    low, high = z <= 0, top <= 0
+    both = low & high
+    bottom_sine, top_sine = sine_of_pi(xp, z), sine_of_pi(xp, z, m)
+    whole = m == xp.round(m)
+    turn = xp.where(is_odd(xp, m), -1.0, xp.ones_like(m))
+    turn = xp.where(whole, turn, bottom_sine / xp.where(whole | ~high, 1.0, top_sine))
+    a = xp.where(both, 1 - top, xp.where(low | high, 1.0, z))
+    ratio = xp.where(both, turn, 1.0) * _gamma_ratio(xp, a, xp.where(low ^ high, 0.0, m))
+    gammas = gamma(xp, xp.where(high, 1 - top, top)), gamma(xp, xp.where(low, 1 - z, z))
+    up = gammas[0] * gammas[1] * bottom_sine / math.pi
+    down = math.pi / (xp.where(high, top_sine, 1.0) * gammas[0] * gammas[1])
+    down = xp.where(high & (top_sine == 0), math.inf, down)
+    return xp.where(low == high, ratio, xp.where(low, xp.where(bottom_sine == 0, 0.0, up), down))
+
+
+def _gamma_ratio(xp: Any, a: Any, m: Any) -> Any:
+    """gamma(a + m) / gamma(a) for positive a and a + m: what Stirling's formula of the two leaves when its main terms are subtracted."""
+    b = a + m
+    product_a, product_b = xp.where(a < 10, a, 1.0), xp.where(b < 10, b, 1.0)
+    for k in range(1, 10):
+        product_a, product_b = product_a * xp.where(a < 10, a + k, 1.0), product_b * xp.where(b < 10, b + k, 1.0)
+    m = xp.where(b < 10, m + 10, m) - xp.where(a < 10, 10 * xp.ones_like(a), 0.0)
+    a = xp.where(a < 10, a + 10, a)
+    b = xp.where(b < 10, b + 10, b)
+    near = xp.abs(m) < 0.5 * a
+    growth = xp.where(near, xp.log1p(xp.where(near, m, 0.0) / a), xp.log(b / a))
+    logarithm = m * xp.log(b) + ((a - 0.5) * growth - m) + (stirling(b) - stirling(a))
+    return xp.exp(logarithm) * (product_a / product_b)
+
+
+@elementwise
+def binom(xp: Any, n: Any, k: Any) -> Any:
+    """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), nan where n is a negative integer.
+
+    By 1 / ((n + 1) beta(n - k + 1, k + 1)), and by reflection (DLMF 5.5.3) where an argument is 0 or below: always one beta function of positive
+    numbers. For integers k below 20, the product of k factors, exact where these are.
     """
-    check(xp, "polygamma", x)
-    n = order(n)
-    if n == 0:
-        return digamma(xp, x)
-    value = hurwitz(n + 1, xp.where(x < 0, 1 - x, xp.abs(x)), math.factorial(n) ** (1 / (n + 1)))
-    other = math.pi ** (n + 1) * _cotangent_derivative(n, _cotangent(xp, _remainder(xp, x, 0.0)))
-    return xp.where(x < 0, other - value, value) if n % 2 else -xp.where(x < 0, other + value, value)
+    p, q = n - k + 1, k + 1
+    high, low = p <= 0, q <= 0
+    below = n < -1
+    one = xp.ones_like(n)
+    s_n, s_k, s_p = sine_of_pi(xp, n), sine_of_pi(xp, k), sine_of_pi(xp, n, -k)
+    s_n = xp.where(s_n == 0, 1.0, s_n)
+    neither, both = ~high & ~low, high & low
+    u = xp.where(neither, p, xp.where(both, -k, xp.where(below, -n, n + 1)))
+    v = xp.where(neither, q, xp.where(both, k - n, xp.where(below, xp.where(high, q, p), xp.where(high, k - n, -k))))
+    outside = ~(u > 0) | ~(v > 0)
+    value = xp.exp(betaln(xp, xp.where(outside, 1.0, u), xp.where(outside, 1.0, v)))
+    turn = xp.where(is_odd(xp, k), -one, one)
+    turned = xp.where(high, xp.where(k == xp.round(k), turn, s_p / s_n) / xp.where(high, k - n, 1.0), s_k / s_n / xp.where(low, -k, 1.0)) / value
+    reflected = xp.where(both, -s_k * s_p / (math.pi * s_n) * value, xp.where(below, turned, -xp.where(high, s_p, s_k) / math.pi * value))
+    value = xp.where(neither, 1 / (xp.where(neither, n + 1, 1.0) * value), reflected)
+    value = xp.where(outside & ~xp.isnan(n + k), 0.0, xp.where(outside, math.nan, value))
+    few = xp.where((n == xp.floor(n)) & (k > n / 2) & (n > 0), n - k, k)
+    exact = (few >= 0) & (few < 20) & (few == xp.floor(few))
+    count = xp.where(exact, few, 0.0)
+    product = one
+    for i in range(1, 20):
+        product = product * xp.where(count >= i, n - (count - i), i) / i
+    return xp.where((n < 0) & (n == xp.floor(n)), math.nan, xp.where(exact, product, value))
 
 
-def hurwitz(s: int, x: Any, scale: float = 1.0) -> Any:
-    """`scale**s` times the sum of (x + k)**-s over k = 0, 1, ...: of an array, or of a Python number, x >= 0.
-
-    Euler-Maclaurin summation; the more terms are summed as such the larger s, without which the rest would not converge.
-    Scaled in this way, neither a factorial overflows nor a power underflows where their product does not.
-    """
-    steps = 10 + s
-    a = x + steps
-    factors = [s / 2 * BERNOULLI[0]]
-    rising = s / 2
-    for j, b in enumerate(BERNOULLI[1:], 2):
-        rising *= (s + 2 * j - 3) * (s + 2 * j - 2) / ((2 * j - 1) * (2 * j))
-        factors.append(rising * b)
-    total = (a / scale) ** -s * (0.5 + horner(factors, 1 / (a * a)) / a) + scale * (a / scale) ** (1 - s) / (s - 1)
-    for k in reversed(range(steps)):
-        total = total + ((x + k) / scale) ** -s
-    return total
-
-
-def _remainder(xp: Any, x: Any, below: float) -> Any:
-    """x up to an integer, at most 1/2, for the reflection of what is `below`; some harmless value for the others."""
-    return xp.where(x < below, x - xp.round(x), 0.25)
-
-
-def _cotangent(xp: Any, r: Any) -> Any:
-    """cot(pi r) for |r| <= 1/2, to its last digits also about 1/2, where it is 0 and its factor may be huge."""
-    d = xp.abs(r)
-    value = xp.where(d > 0.25, xp.tan(math.pi * (0.5 - d)), 1 / xp.tan(math.pi * d))
-    return xp.where(r < 0, -value, value)
+def sine_of_pi(xp: Any, x: Any, y: Any = 0.0) -> Any:
+    """sin(pi (x + y)), exactly 0 at integers, and exact to its last digits next to them, where x + y may be rounded."""
+    sine = xp.sin(math.pi * (x - xp.round(x)))
+    if isinstance(y, float):
+        return xp.where(is_odd(xp, x), -sine, sine)
+    rest = (x - xp.round(x)) + (y - xp.round(y))
+    sine = xp.sin(math.pi * (rest - xp.round(rest)))
+    return xp.where(is_odd(xp, x) ^ is_odd(xp, y) ^ is_odd(xp, rest), -sine, sine)
 
 
 def _gammaln_near(xp: Any, x: Any) -> Any:
@@ -136,13 +217,8 @@ def _gammaln_near(xp: Any, x: Any) -> Any:
     About 2, d (1 - Euler's constant) + sum of (zeta(k) - 1) (-d)**k / k: Abramowitz and Stegun, 6.1.33.
     """
     d = xp.clip(xp.where(x < 1.5, x - 1, x - 2), -0.5, 1.0)
-    value = d * horner(_gammaln_coefficients(), d)
+    value = d * horner(gammaln_coefficients(), d)
     return xp.where(x < 1.5, value - xp.log1p(d), value)
-
-
-@lru_cache
-def _gammaln_coefficients() -> list[float]:
-    return [1 - EULER, *((-1) ** k * hurwitz(k, 2.0) / k for k in range(2, 56))]
 
 
 def _gammaln_far(xp: Any, x: Any) -> Any:
@@ -153,28 +229,6 @@ def _gammaln_far(xp: Any, x: Any) -> Any:
         product = product * xp.where(small, x + k, 1.0)
     a = xp.where(small, x + 7, x)
     return (a - 0.5) * (xp.log(a) - 1) + (math.log(2 * math.pi) - 1) / 2 + stirling(a) - xp.log(product)
-
-
-def _cotangent_derivative(n: int, c: Any) -> Any:
-    """(-1)**n times the n-th derivative of cot where cot is c: a polynomial in c, since cot' = -(1 + cot**2)."""
-    polynomial = [0, 1]
-    for _ in range(n):
-        slope = [k * p for k, p in enumerate(polynomial)][1:]
-        polynomial = [p + q for p, q in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
-    # Every other coefficient is 0 and the rest are positive: in powers of c**2 nothing cancels.
-    even = horner([float(p) for p in polynomial[(n + 1) % 2 :: 2]], c * c)
-    return even if n % 2 else even * c
-
-
-def stirling(x: Any) -> Any:
-    """What is left of Stirling's formula for log gamma after its main terms, for x >= 10. Abramowitz and Stegun, 6.1.40."""
-    return horner([b / (2 * j * (2 * j - 1)) for j, b in enumerate(BERNOULLI[:8], 1)], 1 / (x * x)) / x
-
-
-def _is_odd(xp: Any, x: Any) -> Any:
-    """Whether the integer next to x is odd."""
-    nearest = xp.round(x)
-    return nearest != 2 * xp.round(nearest / 2)
 
 
 def _gamma_sign(xp: Any, x: Any) -> Any:

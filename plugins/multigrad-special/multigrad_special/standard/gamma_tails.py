@@ -15,10 +15,11 @@ Everything here is differentiable as text, too: the rules use it. They bring `ga
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .common import horner
-from .gamma import BERNOULLI, stirling
+from .gamma_series import BERNOULLI, EULER, hurwitz, stirling
 from .quadrature import rule
 
 __all__: list[str] = []
@@ -86,17 +87,28 @@ def density(xp: Any, a: Any, x: Any, gamma: Any) -> Any:
 
 
 def log_scale(xp: Any, a: Any, x: Any, log_gamma_above: Any) -> Any:
-    """The logarithm of x times the density; `log_gamma_above(xp, a)` is log gamma(a + 1)."""
+    """The logarithm of x times the density; `log_gamma_above` is log gamma(a + 1)."""
     small = a < 10
     b, y = xp.where(small, a, 1.0), xp.where(small, x, 1.0)
-    near = b * xp.log(y) - y - (log_gamma_above(xp, b) - xp.log(b))
+    near = b * xp.log(y) - y - (xp.where(small, log_gamma_above, 0.0) - xp.log(b))
     b, y = xp.where(small, 10.0, a), xp.where(small, 10.0, x)
     return xp.where(small, near, b * _log_rest(xp, b, y) - stirling(b) + 0.5 * xp.log(b / (2 * math.pi)))
 
 
-def log_gamma_1p(xp: Any, a: Any, coefficients: list[float]) -> Any:
-    """log gamma(1 + a) for a from 0 to 1, accurate near 0: Abramowitz and Stegun, 6.1.33."""
-    return a * horner(coefficients, a) - xp.log1p(a)
+def log_gamma_1p(xp: Any, a: Any) -> Any:
+    """log gamma(1 + a) for a from 0 to 1, accurate near 0; that of 1 elsewhere.
+
+    About 2, d (1 - Euler's constant) + sum of (zeta(k) - 1) (-d)**k / k: Abramowitz and Stegun, 6.1.33.
+    """
+    a = xp.where(a < 1, a, 0.0)
+    near = a < 0.5
+    d = xp.where(near, a, a - 1)
+    return d * horner(_coefficients(), d) - xp.where(near, xp.log1p(a), 0.0)
+
+
+@lru_cache
+def _coefficients() -> list[float]:
+    return [1 - EULER, *((-1) ** k * hurwitz(k, 2.0) / k for k in range(2, 28))]
 
 
 def _digamma_less_log(xp: Any, a: Any, x: Any, digamma: Any) -> Any:

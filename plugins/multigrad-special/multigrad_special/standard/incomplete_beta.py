@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from .beta_tails import Tail, log_density, lower_and_upper, partial, tail_of
+from .beta_tails import Tail, log_density, log_rise, lower_and_upper, partial, tail_of
 from .common import refuse
+from .error import ndtr
 
 __all__ = ["bdtr", "bdtrc", "betainc", "betaincc", "fdtr", "fdtrc", "nbdtr", "nbdtrc", "stdtr"]
 
@@ -14,30 +17,51 @@ __all__ = ["bdtr", "bdtrc", "betainc", "betaincc", "fdtr", "fdtrc", "nbdtr", "nb
 def real(xp: Any, name: str, *given: Any) -> list[Any]:
     """The arguments as arrays of one real floating dtype. Integers take that of the others, or the default one."""
     known = [x for x in given if hasattr(x, "dtype")]
-    floating = [x for x in known if xp.isdtype(x.dtype, "real floating")]
     for x in known:
         if not xp.isdtype(x.dtype, ("real floating", "integral", "bool")):
             raise refuse(name, xp.__name__.rpartition(".")[2], x.dtype)
+    floating = [x.dtype for x in known if xp.isdtype(x.dtype, "real floating")]
     dtype = xp.result_type(*floating) if floating else xp.asarray(0.5).dtype
     device = xp.device_of(known[0])
     return [xp.astype(x, dtype, copy=False) if hasattr(x, "dtype") else xp.full((), x, dtype=dtype, device=device) for x in given]
 
 
+def wide(form: Callable[..., Any]) -> Callable[..., Any]:
+    """A form or a partial derivative of three arguments (two of t) that has them as arrays of one dtype, float16 as float32."""
+
+    @wraps(form)
+    def outer(xp: Any, *given: Any, **options: Any) -> Any:
+        values = real(xp, form.__name__, *given)
+        dtype = values[0].dtype
+        if xp.finfo(dtype).bits >= 32:
+            return form(xp, *values, **options)
+        return xp.astype(form(xp, *(xp.astype(x, xp.float32) for x in values), **options), dtype)
+
+    return outer
+
+
 # ----- the beta distribution -----
 
 
+@wide
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function I_x(a, b)."""
-    return _at_limits(xp, *real(xp, "betainc", a, b, x), upper=False)
+    return _at_limits(xp, a, b, x, upper=False)
 
 
+@wide
 def betaincc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """1 - I_x(a, b), accurate where it is small."""
-    return _at_limits(xp, *real(xp, "betaincc", a, b, x), upper=True)
+    return _at_limits(xp, a, b, x, upper=True)
 
 
 def _at_limits(xp: Any, a: Any, b: Any, x: Any, upper: bool) -> Any:
-    return lower_and_upper(xp, beta_tail(xp, a, b, x))[upper]
+    """All mass is at 1 where a is infinite or b is 0, at 0 where b is infinite or a is 0."""
+    value = lower_and_upper(xp, beta_tail(xp, a, b, x))[upper]
+    at_1, at_0 = (a > 0) & (xp.isinf(a) | (b == 0)), (b > 0) & (xp.isinf(b) | (a == 0))
+    below = xp.where(at_1, x >= 1, x > 0)
+    limit = xp.where(below == upper, xp.zeros_like(value), xp.ones_like(value))
+    return xp.where((at_1 != at_0) & (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1), limit, value)
 
 
 def beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any = None) -> Tail:
@@ -46,29 +70,37 @@ def beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any = None) -> Tail:
     return tail_of(xp, a, b, x, y, x * b - y * a)
 
 
-def beta_density(xp: Any, a: Any, b: Any, x: Any, y: Any = None) -> Any:
+@wide
+def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """x**(a-1) (1-x)**(b-1) / beta(a, b)."""
+    return density_of(xp, beta_tail(xp, a, b, x))
+
+
+def density_of(xp: Any, tail: Tail) -> Any:
     """x**(a-1) y**(b-1) / beta(a, b)."""
-    tail = beta_tail(xp, a, b, x, y)
     at_end = xp.where(tail.p < 1, math.inf, xp.where(tail.p == 1, tail.q, 0.0))
     return xp.where(tail.valid, xp.where(tail.empty, at_end, xp.exp(log_density(xp, tail))), math.nan)
 
 
-def beta_partial(xp: Any, a: Any, b: Any, x: Any, by_a: bool, y: Any = None) -> Any:
+@wide
+def beta_partial(xp: Any, a: Any, b: Any, x: Any, *, by_a: bool) -> Any:
     """The derivative of I_x(a, b) by a, or by b."""
-    return partial(xp, beta_tail(xp, a, b, x, y), by_a)
+    return partial(xp, beta_tail(xp, a, b, x), by_a)
 
 
 # ----- F and t -----
 
 
+@wide
 def fdtr(xp: Any, dfn: Any, dfd: Any, x: Any) -> Any:
     """The distribution function of F with dfn and dfd degrees of freedom."""
-    return lower_and_upper(xp, f_tail(xp, *real(xp, "fdtr", dfn, dfd, x)))[0]
+    return lower_and_upper(xp, f_tail(xp, dfn, dfd, x))[0]
 
 
+@wide
 def fdtrc(xp: Any, dfn: Any, dfd: Any, x: Any) -> Any:
     """1 - fdtr(dfn, dfd, x), accurate where it is small."""
-    return lower_and_upper(xp, f_tail(xp, *real(xp, "fdtrc", dfn, dfd, x)))[1]
+    return lower_and_upper(xp, f_tail(xp, dfn, dfd, x))[1]
 
 
 def f_tail(xp: Any, dfn: Any, dfd: Any, x: Any) -> Tail:
@@ -80,25 +112,27 @@ def f_tail(xp: Any, dfn: Any, dfd: Any, x: Any) -> Tail:
     return tail_of(xp, 0.5 * dfn, 0.5 * dfd, share, rest, 0.5 * dfn * rest * (xp.where(far, 1.0, x) - 1))
 
 
+@wide
 def f_density(xp: Any, dfn: Any, dfd: Any, x: Any) -> Any:
     """The density of F: that of the beta distribution, times the derivative y**2 dfn / dfd of dfn x / (dfd + dfn x)."""
     tail = f_tail(xp, dfn, dfd, x)
     y = xp.where(tail.swap, tail.u, tail.v)
     inside = xp.exp(log_density(xp, tail)) * (y * y) * (dfn / dfd)
-    at_end = xp.where(x > 0, 0.0, xp.where(dfn < 2, math.inf, xp.where(dfn == 2, 1.0, 0.0)))
+    at_end = xp.where((x > 0) | (dfn > 2), 0.0, xp.where(dfn < 2, math.inf, xp.ones_like(dfn)))
     return xp.where(tail.valid, xp.where(tail.empty, at_end, inside), math.nan)
 
 
-def f_partial(xp: Any, dfn: Any, dfd: Any, x: Any, by_a: bool) -> Any:
+@wide
+def f_partial(xp: Any, dfn: Any, dfd: Any, x: Any, *, by_a: bool) -> Any:
     """The derivative of fdtr(dfn, dfd, x) by dfn, or by dfd."""
     return 0.5 * partial(xp, f_tail(xp, dfn, dfd, x), by_a, of_ratio=True)
 
 
+@wide
 def stdtr(xp: Any, df: Any, x: Any) -> Any:
     """The distribution function of Student's t distribution."""
-    df, x = real(xp, "stdtr", df, x)
     tail = 0.5 * lower_and_upper(xp, t_tail(xp, df, x))[0]
-    return xp.where(x < 0, tail, 1 - tail)
+    return xp.where(xp.isinf(df) & (df > 0), ndtr(xp, x), xp.where(x < 0, tail, 1 - tail))
 
 
 def t_tail(xp: Any, df: Any, x: Any) -> Tail:
@@ -110,13 +144,17 @@ def t_tail(xp: Any, df: Any, x: Any) -> Tail:
     return tail_of(xp, 0.5 * df, xp.where(df > 0, 0.5, df), rest, y, 0.5 * rest * (1 - xp.where(far, 0.0, square)))
 
 
+@wide
 def t_density(xp: Any, df: Any, x: Any) -> Any:
-    """(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df/2, 1/2))."""
-    tail = t_tail(xp, df, x)
-    root = xp.sqrt(xp.where(tail.swap, tail.u, tail.v))  # |x| / sqrt(df + x**2)
-    raise NotImplementedError(root)
+    """(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df/2, 1/2)); for an infinite df that of the normal distribution."""
+    valid, far = df > 0, xp.isinf(df)
+    df = xp.where(valid & ~far, df, 1.0)
+    log = log_rise(xp, 0.5 * df, xp.asarray(0.5, dtype=df.dtype, device=xp.device_of(df))) - 0.5 * xp.log(df)
+    log = xp.where(far, -0.5 * x * x - 0.5 * math.log(2), log - 0.5 * (df + 1) * xp.log1p(x * x / df))
+    return xp.where(valid, xp.exp(log) / math.sqrt(math.pi), math.nan)
 
 
+@wide
 def t_partial(xp: Any, df: Any, x: Any) -> Any:
     """The derivative of stdtr(df, x) by df."""
     slope = 0.25 * partial(xp, t_tail(xp, df, x), True, of_ratio=True)
@@ -126,18 +164,57 @@ def t_partial(xp: Any, df: Any, x: Any) -> Any:
 # ----- counts -----
 
 
+@wide
 def bdtr(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    """The probability of at most floor(k) successes among n trials."""
-    raise NotImplementedError
+    """The probability of at most floor(k) successes in n trials, each with the probability p."""
+    k, n, p = _counts(xp, k, n, p)
+    value = lower_and_upper(xp, beta_tail(xp, k + 1, n - k, p))[1]
+    return xp.where((k == n) & (k >= 0) & (p >= 0) & (p <= 1), 1.0, value)
 
 
+@wide
 def bdtrc(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    raise NotImplementedError
+    """The probability of more than floor(k) successes in n trials."""
+    k, n, p = _counts(xp, k, n, p)
+    value = lower_and_upper(xp, beta_tail(xp, k + 1, n - k, p))[0]
+    inside = (p >= 0) & (p <= 1)
+    return xp.where(inside & (k < 0), 1.0, xp.where(inside & (k == n), 0.0, value))
 
 
+@wide
+def bdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
+    """The derivative of 1 - bdtr(k, n, p) by p: the density of the beta distribution, 0 where k is n."""
+    k, n, p = _counts(xp, k, n, p)
+    return xp.where((k == n) & (k >= 0) & (p >= 0) & (p <= 1), 0.0, beta_density(xp, k + 1, n - k, p))
+
+
+@wide
+def bdtrc_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
+    """The derivative of bdtrc(k, n, p), which is also 0 for a negative k."""
+    return xp.where((k < 0) & (p >= 0) & (p <= 1), 0.0, bdtr_slope(xp, k, n, p))
+
+
+@wide
 def nbdtr(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    raise NotImplementedError
+    """The probability of at most k failures before the n-th success, each with the probability p."""
+    k, n, p = _counts(xp, k, n, p, floor=False)
+    return lower_and_upper(xp, beta_tail(xp, n, k + 1, p))[0]
 
 
+@wide
 def nbdtrc(xp: Any, k: Any, n: Any, p: Any) -> Any:
-    raise NotImplementedError
+    """The probability of more than k failures before the n-th success."""
+    k, n, p = _counts(xp, k, n, p, floor=False)
+    return lower_and_upper(xp, beta_tail(xp, n, k + 1, p))[1]
+
+
+@wide
+def nbdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
+    """The derivative of nbdtr(k, n, p) by p."""
+    k, n, p = _counts(xp, k, n, p, floor=False)
+    return beta_density(xp, n, k + 1, p)
+
+
+def _counts(xp: Any, k: Any, n: Any, p: Any, floor: bool = True) -> list[Any]:
+    """As SciPy takes them: the k of the binomial distribution down to an integer, what is a count towards 0."""
+    return [xp.floor(k) if floor else xp.trunc(k), xp.trunc(n), p]

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from .common import horner
 from .forms import elementwise
-from .gamma import EULER, gamma, gammaln, hurwitz
+from .gamma import gamma, gammaln
 from .gamma_tails import density, log_gamma_1p, log_scale, ratio, tail
 
-__all__ = ["chdtr", "chdtrc", "chdtri", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "pdtri"]
+__all__ = ["chdtri", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "pdtri"]
 
 LOW = -40.0
 """Where log(x) is lower, P(a, x) is x**a / gamma(a + 1)."""
-STEPS = 4
+STEPS = 3
 
 
 @elementwise
@@ -58,18 +58,6 @@ def gdtrc(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 @elementwise
-def chdtr(xp: Any, df: Any, x: Any) -> Any:
-    """The distribution function of the chi-square distribution."""
-    return _lower(xp, 0.5 * df, 0.5 * x)
-
-
-@elementwise
-def chdtrc(xp: Any, df: Any, x: Any) -> Any:
-    """1 - chdtr(df, x), accurate where it is small."""
-    return _upper(xp, 0.5 * df, 0.5 * x)
-
-
-@elementwise
 def chdtri(xp: Any, df: Any, y: Any) -> Any:
     """Where chdtrc is y."""
     return 2 * _inverse(xp, 0.5 * df, 1 - y, y)
@@ -78,23 +66,23 @@ def chdtri(xp: Any, df: Any, y: Any) -> Any:
 @elementwise
 def pdtr(xp: Any, k: Any, m: Any) -> Any:
     """The distribution function of the Poisson distribution of mean m, at k rounded down."""
-    return xp.where((k >= 0) & (m == 0), 1.0, _upper(xp, xp.where(k >= 0, xp.floor(k) + 1, math.nan), m))
+    return xp.where(~(k < 0) & (m == 0), 1.0, _upper(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m))
 
 
 @elementwise
 def pdtrc(xp: Any, k: Any, m: Any) -> Any:
     """1 - pdtr(k, m), accurate where it is small."""
-    return xp.where((k >= 0) & (m == 0), 0.0, _lower(xp, xp.where(k >= 0, xp.floor(k) + 1, math.nan), m))
+    return xp.where(~(k < 0) & (m == 0), 0.0, _lower(xp, xp.where(k < 0, math.nan, xp.floor(k) + 1), m))
 
 
 @elementwise
 def pdtri(xp: Any, k: Any, y: Any) -> Any:
     """The mean m at which pdtr(k, m) is y, k being cut to an integer."""
-    return _inverse(xp, xp.trunc(k) + 1, 1 - y, xp.where(y < 1, y, math.nan))
+    return _inverse(xp, xp.where(k > -1, xp.trunc(k) + 1, math.nan), 1 - y, xp.where(y < 1, y, math.nan))
 
 
 def _scaled(xp: Any, a: Any, x: Any) -> Any:
-    return xp.where((a >= 0) & (x >= 0), a * x, math.nan)
+    return xp.where(x < 0, math.nan, a * x)
 
 
 def _lower(xp: Any, a: Any, x: Any) -> Any:
@@ -125,25 +113,20 @@ def _tails(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     """P and Q. Where a is below 1 and P may be near 1, Q is a sum of its own."""
     t = tail(xp, a, x)
     value = x * density(xp, a, x, partial(gamma, xp)) * ratio(xp, a, x, t)
-    rest = xp.where(t.raised, _upper_of_small(xp, t.raised, a, x), 1 - value)
+    rest = xp.where(t.raised, _upper_of_small(xp, t.raised, a, x, log_gamma_1p(xp, a)), 1 - value)
     return xp.where(t.upper, 1 - value, value), xp.where(t.upper, value, rest)
 
 
-def _upper_of_small(xp: Any, chosen: Any, a: Any, x: Any) -> Any:
+def _upper_of_small(xp: Any, chosen: Any, a: Any, x: Any, log_gamma_above: Any) -> Any:
     """Q for a < 1 and x < 9/4: 1 less x**a / gamma(a + 1) times 1 + the sum of a (-x)**n / (n! (a + n)), Abramowitz and Stegun, 6.5.29."""
     a, x = xp.where(chosen, a, 0.5), xp.where(chosen, x, 1.0)
-    logarithm = a * xp.log(x) - log_gamma_1p(xp, a, _coefficients())
-    power = -x
-    total = power / (a + 1)
-    for n in range(2, 26):
-        power = power * x / -n
-        total = total + power / (a + n)
+    logarithm = a * xp.log(x) - xp.where(chosen, log_gamma_above, 0.0)
+    n, signs = (xp.asarray(numbers, dtype=a.dtype, device=xp.device_of(a)) for numbers in _TERMS)
+    total = xp.sum(signs * x[..., None] ** n / (a[..., None] + n), axis=-1)
     return -xp.expm1(logarithm) - xp.exp(logarithm) * a * total
 
 
-@lru_cache
-def _coefficients() -> list[float]:
-    return [1 - EULER, *((-1) ** k * hurwitz(k, 2.0) / k for k in range(2, 56))]
+_TERMS = [float(n) for n in range(1, 26)], [(-1) ** n / math.factorial(n) for n in range(1, 26)]
 
 
 # ----- inverses -----
@@ -165,33 +148,34 @@ def _quantile(xp: Any, a: Any, p: Any, q: Any) -> Any:
     """
     lower = p <= q
     chance = xp.where(lower, p, q)
-    low = (xp.where(lower, xp.log(p), xp.log1p(-q)) + _log_gamma_above(xp, a)) / a
-    x = _start(xp, a, lower, chance, low)
+    log_gamma_above = xp.where(a < 1, log_gamma_1p(xp, a), gammaln(xp, xp.where(a < 1, 2.0, a + 1)))
+    low = (xp.where(lower, xp.log(p), xp.log1p(-q)) + log_gamma_above) / a
+    x = _start(xp, a, lower, chance, low, log_gamma_above)
     sign = xp.where(lower, xp.ones_like(a), -1.0)
     for _ in range(STEPS):
-        logarithm, over = _log_tail(xp, a, x, lower)
+        logarithm, over = _log_tail(xp, a, x, lower, log_gamma_above)
         excess = logarithm - xp.log(chance)
         step = -sign * excess * over / (1 + 0.5 * excess * (1 - sign * over * (a - x)))
         x = x * xp.exp(xp.clip(step, -3.0, 3.0))
     return xp.where(low < LOW, xp.exp(low), x)
 
 
-def _log_tail(xp: Any, a: Any, x: Any, lower: Any) -> tuple[Any, Any]:
+def _log_tail(xp: Any, a: Any, x: Any, lower: Any, log_gamma_above: Any) -> tuple[Any, Any]:
     """The logarithm of P or Q, as `lower` says, and that tail over x times the density. The smaller tail may be too small to be a number."""
     t = tail(xp, a, x)
     over = ratio(xp, a, x, t)
-    scale = log_scale(xp, a, x, _log_gamma_above)
+    scale = log_scale(xp, a, x, log_gamma_above)
     logarithm = scale + xp.log(over)
     other = -xp.expm1(xp.clip(logarithm, None, 0.0))
-    other = xp.where(t.raised, _upper_of_small(xp, t.raised, a, x), other)
+    other = xp.where(t.raised, _upper_of_small(xp, t.raised, a, x, log_gamma_above), other)
     same = t.upper != lower
     # Where the other tail was computed, this one is no small number.
     other = xp.where(same, 1.0, xp.clip(other, 1e-30, None))
     return xp.where(same, logarithm, xp.log(other)), xp.where(same, over, other / xp.exp(xp.where(same, 0.0, scale)))
 
 
-def _start(xp: Any, a: Any, lower: Any, chance: Any, low: Any) -> Any:
-    """A start: the larger of the cube of E. B. Wilson and M. M. Hilferty, 1931, and of what x is near 0; the exponential's for small a."""
+def _start(xp: Any, a: Any, lower: Any, chance: Any, low: Any, log_gamma_above: Any) -> Any:
+    """A start: the larger of the cube of E. B. Wilson and M. M. Hilferty, 1931, and of what x is near 0; that of a far tail for small a."""
     logarithm = xp.log(chance)
     r = xp.sqrt(-2 * logarithm)
     # Of the normal distribution, Abramowitz and Stegun, 26.2.23.
@@ -200,17 +184,12 @@ def _start(xp: Any, a: Any, lower: Any, chance: Any, low: Any) -> Any:
     root = xp.clip(1 - 1 / (9 * a) + normal / (3 * xp.sqrt(a)), 0.0, None)
     cube = a * root * root * root
     series = xp.exp(xp.clip(low, LOW, 80.0))
-    b = xp.where(a < 1, a, 1.0)
-    y = xp.clip(-logarithm - _log_gamma_above(xp, b) + xp.log(b), 1.0, None)
+    small = a < 1.5
+    b = xp.where(small, a, 1.0)
+    y = xp.clip(xp.log(b) - logarithm - xp.where(small, log_gamma_above, 0.0), 1.0, None)
     far = y
     for _ in range(2):
         far = xp.clip(y + (b - 1) * xp.log(far), 0.5, None)
     below = xp.where((a > 0.5) & (cube > series), cube, series)
-    above = xp.where(a < 1, xp.where(chance > 0.1 * a, series, far), cube)
+    above = xp.where(small & (chance < 0.1 * a), far, xp.where(a < 1, series, cube))
     return xp.where(lower, below, above)
-
-
-def _log_gamma_above(xp: Any, a: Any) -> Any:
-    """log gamma(a + 1)."""
-    small = a < 1
-    return xp.where(small, log_gamma_1p(xp, xp.where(small, a, 1.0), _coefficients()), gammaln(xp, xp.where(small, 2.0, a + 1)))

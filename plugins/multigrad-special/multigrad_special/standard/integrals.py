@@ -11,7 +11,7 @@ from typing import Any
 
 from .common import horner
 from .forms import elementwise
-from .gamma import BERNOULLI, EULER
+from .gamma_series import BERNOULLI, EULER
 
 __all__ = ["exp1", "expi", "expn", "spence"]
 
@@ -68,7 +68,7 @@ def expn(xp: Any, n: Any, x: Any) -> Any:
     far = xp.where(x >= NEAR, x, NEAR)
     value = xp.where(n > ORDERS, _fraction(xp, many, near), value)
     value = xp.where(x >= NEAR, _fraction(xp, xp.where(n > 0, n, 1.0), far), value)
-    value = xp.where(n == 0, xp.exp(-x) / x, value)
+    value = xp.where(n == 0, xp.where(x == 0, math.inf, xp.exp(-x) / x), value)
     return xp.where((x >= 0) & (n >= 0), xp.where(x == math.inf, 0.0, value), math.nan)
 
 

@@ -1,0 +1,58 @@
+"""Complete elliptic integrals and associated Legendre functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import multigrad as mg
+
+from ..standard.elliptic import parts
+from .declare import CALLS_SCIPY, ON_JAX, ON_NUMPY, declare
+
+
+def _slope_of_k(xp: Any, m: Any, p: Any) -> Any:
+    """By m (DLMF 19.4.1): (E - p K) / (2 m p), of which the numerator is m B."""
+    return parts(xp, m, p)[0] / (2 * p)
+
+
+def _floating(xp: Any, order: Any, x: Any) -> Any:
+    """An order as a floating number, so that one less than an unsigned 0 is -1."""
+    if not hasattr(order, "dtype"):
+        return xp.full_like(x, order)
+    return order if xp.isdtype(order.dtype, "real floating") else xp.astype(order, x.dtype)
+
+
+def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
+    """By the functions of order m - 1 and m + 1, whose difference does not cancel near the ends (from DLMF 14.10.1 and 14.10.4).
+
+    At -1 and 1 the slope of order 0 is that of Legendre's polynomials, that of order 2 follows from its factor 1 - x**2, that of order 1
+    is infinite; all others are 0. Further derivatives are nan there.
+    """
+    m, v = _floating(xp, m, x), _floating(xp, v, x)
+    end = (xp.abs(x) == 1) & (m != 1) & (m != -1) & ((x > 0) | (v == xp.floor(v)))
+    product = (v + m) * (v - m + 1)
+    inner = xp.where(end, 0.5, x)
+    below = xp.special.lpmv(xp.where(product == 0, m, m - 1), v, inner)  # of no weight where there may be none
+    inside = (product * below - xp.special.lpmv(m + 1, v, inner)) / (2 * xp.sqrt((1 - inner) * (1 + inner)))
+    sign = xp.where((x < 0) & (v == 2 * xp.floor(v / 2)), -1.0, xp.ones_like(x))  # x to the power v + 1
+    fourth = (v - 1) * v * (v + 1) * (v + 2)
+    at_end = xp.where(m == 0, v * (v + 1) / 2, xp.where(m == 2, -fourth / 4, xp.where(m == -2, -0.25, xp.zeros_like(x))))
+    edge = 0 * xp.sqrt(1 - xp.where(end, xp.abs(x), 0.5))
+    return xp.where(end, sign * at_end + edge, inside)
+
+
+def declarations() -> list[mg.registry.Op]:
+    """SciPy's lpmv, also called from JAX, is of any real degree; the form in the standard is of integer degrees."""
+    def own(signature: str, doc: str, **partials: Any) -> mg.registry.Op:
+        name = signature.partition("(")[0]
+        return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, cupy=None, **partials)
+
+    return [
+        own("ellipk(m, /)", "The complete elliptic integral of the first kind, of the parameter m.",
+            m=lambda xp, m: _slope_of_k(xp, m, 1 - m)),
+        own("ellipkm1(p, /)", "ellipk(1 - p), exact near p = 0.", p=lambda xp, p: -_slope_of_k(xp, 1 - p, p)),
+        own("ellipe(m, /)", "The complete elliptic integral of the second kind, of the parameter m.",
+            m=lambda xp, m: -0.5 * parts(xp, m, 1 - m)[1]),
+        declare("lpmv(m, v, x, /)", "The associated Legendre function of integer order m and real degree v, for x from -1 to 1.",
+                numpy=f"{ON_NUMPY}lpmv", jax=f"{CALLS_SCIPY}lpmv", x=_slope_of_lpmv),
+    ]

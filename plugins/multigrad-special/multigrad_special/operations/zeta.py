@@ -1,0 +1,58 @@
+"""The zeta functions of Riemann and Hurwitz."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import multigrad as mg
+
+from ..standard.zeta import reflected_gamma
+from .declare import ON_JAX, ON_NUMPY, declare
+
+
+def _zeta(xp: Any, x: Any, q: Any) -> Any:
+    return xp.special.riemann_zeta(x) if q is None else xp.special.hurwitz_zeta(x, q)
+
+
+def _hurwitz_slope(xp: Any, x: Any, q: Any) -> Any:
+    """nan where the function is."""
+    return xp.where(x < 1, math.nan, xp.special.zeta_derivative(1, xp.where(x < 1, 2.0, x), q))
+
+
+def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
+    """The derivative of -x zeta(x + 1, q) of order m by x."""
+    lower = xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
+    return -x * xp.special.zeta_derivative(m, x + 1, q) - m * lower
+
+
+def _riemann_slope(xp: Any, x: Any) -> Any:
+    """From 0 on by the sum; below, that of 2 (2 pi)**-y cos(pi y / 2) gamma(y) zeta(y) with y = 1 - x (DLMF 25.4.1), by the product rule."""
+    below = x < 0
+    above = xp.special.zeta_derivative(1, xp.where(below, 2.0, x), 1.0)
+    y = 1 - xp.where(below, x, -1.0)
+    quarter = y - 4 * xp.round(0.25 * y)
+    cosine, sine = xp.cos(0.5 * math.pi * quarter), xp.sin(0.5 * math.pi * quarter)
+    zeta = xp.special.riemann_zeta(y)
+    growth = (xp.special.digamma(y) - math.log(2 * math.pi)) * zeta + xp.special.zeta_derivative(1, y, 1.0)
+    reflected = -2 * reflected_gamma(xp, y) * (cosine * growth - 0.5 * math.pi * sine * zeta)
+    return xp.where(below, reflected, above)
+
+
+def declarations() -> list[mg.registry.Op]:
+    """By the exponent they are differentiated through Euler-Maclaurin summation, each of whose terms is; by q in closed form (DLMF 25.11.17)."""
+    return [
+        mg.registry.composite("special.zeta(x: array, q: array = None)", _zeta, chapter="special",
+                              doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x < 1; without q Riemann's, "
+                                  "for all real x."),
+        declare("hurwitz_zeta(x, q, /)", "zeta(x, q), the sum of (q + k)**-x over k = 0, 1, ...; nan for x < 1.",
+                numpy=f"{ON_NUMPY}zeta", jax=f"{ON_JAX}hurwitz_zeta", cupy="cupyx.scipy.special:zeta",
+                x=_hurwitz_slope, q=lambda xp, x, q: -x * xp.special.hurwitz_zeta(x + 1, q)),
+        declare("zeta_derivative(m: plain, x, q, /)", "The derivative of order m >= 1 of zeta(x, q) by x, continued to all x >= 0; nan for q <= 0.",
+                numpy=None, jax=f"{ON_JAX}zeta_derivative", cupy=None,
+                x=lambda xp, m, x, q: xp.special.zeta_derivative(m + 1, x, q), q=_derivative_slope),
+        declare("riemann_zeta(x, /)", "Riemann's zeta function, zeta(x) without q, for all real x.",
+                numpy=f"{ON_NUMPY}zeta", jax=f"{ON_JAX}riemann_zeta", cupy=None, x=_riemann_slope),
+        declare("zetac(x, /)", "Riemann's zeta function less 1, accurate where it is near 1.",
+                numpy=f"{ON_NUMPY}zetac", jax=f"{ON_JAX}zetac", x=_riemann_slope),
+    ]

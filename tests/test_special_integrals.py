@@ -1,0 +1,212 @@
+"""Exponential integrals, the dilogarithm, 1F1 and entropies of multigrad-special: edges, dtypes, complex arrays, derivatives by parameters.
+
+Accuracy on grids is for tests/precision/special; rules and shapes on every backend are for the conformance suite.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from conftest import values
+from mpmath import mp
+
+import multigrad as mg
+from multigrad.errors import MissingRuleError
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+INF, NAN = math.inf, math.nan
+EDGES = np.asarray([0.0, -0.0, 1.0, -1.0, 700.0, INF, -INF, NAN])
+POSITIVE = np.geomspace(1e-8, 300, 200)
+ENTROPIES = ("entr", "expit", "kl_div", "log_expit", "logit", "rel_entr", "xlog1py", "xlogy")
+OF_TWO = ("kl_div", "rel_entr", "xlog1py", "xlogy")
+
+
+def argument(xp: Any, x: Any) -> Any:
+    return xp.asarray(np.asarray(x), requires_grad=True)
+
+
+def slope(f: Any, *args: Any, by: int = 0) -> Any:
+    y = f(*args)
+    return values(mg.autograd.grad(y, args[by], y.__array_namespace__().ones_like(y))[0])
+
+
+# ----- exponential integrals and the dilogarithm -----
+
+
+@pytest.mark.parametrize("name", ["exp1", "expi", "spence"])
+def test_values_are_those_of_scipy(name: str, xp: Any) -> None:
+    x = np.concatenate([POSITIVE, -POSITIVE]) if name == "expi" else POSITIVE
+    np.testing.assert_allclose(values(getattr(xp.special, name)(argument(xp, x))), getattr(scipy.special, name)(x), rtol=3e-12)
+
+
+def test_values_of_expn_are_those_of_scipy(xp: Any) -> None:
+    n, x = np.meshgrid([0, 1, 2, 3, 7, 17, 18, 19, 40, 300], POSITIVE[::4])
+    np.testing.assert_allclose(values(xp.special.expn(xp.asarray(n), argument(xp, x))), scipy.special.expn(n, x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["exp1", "expi", "spence"])
+def test_edges_are_those_of_scipy(name: str, xp: Any) -> None:
+    x = EDGES[EDGES < INF] if name == "spence" else EDGES  # SciPy gives nan at infinity
+    np.testing.assert_allclose(values(getattr(xp.special, name)(argument(xp, x))), getattr(scipy.special, name)(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1, 2, 3])
+def test_edges_of_expn_are_those_of_scipy(n: int, xp: Any) -> None:
+    x = EDGES[EDGES != -INF]
+    np.testing.assert_allclose(values(xp.special.expn(n, argument(xp, x))), scipy.special.expn(n, x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name, x, expected", [
+    ("exp1", [0.0, INF, -1.0, NAN], [-INF, 0.0, NAN, NAN]),
+    ("expi", [0.0, INF, -INF, NAN], [INF, NAN, 0.0, NAN]),
+    ("spence", [1.0, 0.0, -1.0, NAN], [-1.0, -INF, NAN, NAN]),
+])
+def test_gradients_at_edges(name: str, x: list[float], expected: list[float], xp: Any) -> None:
+    found = slope(getattr(xp.special, name), argument(xp, x))
+    keep = np.asarray(x) != INF if name == "expi" else slice(None)
+    np.testing.assert_array_equal(np.abs(found[keep]) * np.sign(found[keep]), np.asarray(expected)[keep])
+
+
+def test_expi_near_its_zero_in_the_standard() -> None:
+    pytest.importorskip("array_api_strict", reason="the library that has the standard and nothing more")
+    x = 0.3725074107813667 + np.asarray([1e-13, -1e-10, 1e-7, -1e-3])
+    with mp.workdps(50):
+        true = [float(mp.ei(mp.mpf(float(v)))) for v in x]
+    xp = mg.namespace("strict")
+    np.testing.assert_allclose(values(xp.special.expi(argument(xp, x))) / true, 1.0, atol=1e-10)
+
+
+def test_second_derivative_of_spence_near_1(xp: Any) -> None:
+    z = argument(xp, [1.0, 1 + 1e-8, 1 - 1e-8])
+    y = xp.special.spence(z)
+    (g,) = mg.autograd.grad(y, z, xp.ones_like(y), create_graph=True)
+    np.testing.assert_allclose(values(mg.autograd.grad(g, z, xp.ones_like(g))[0]), [0.5] * 3, rtol=1e-7)
+
+
+def test_expn_is_not_differentiated_by_its_order(xp: Any) -> None:
+    n = argument(xp, [1.0, 2.0])
+    with pytest.raises(MissingRuleError, match="'special.expn' has no derivative rule for its argument 'n'"):
+        xp.special.expn(n, xp.asarray([1.0, 2.0])).sum().backward()
+
+
+@pytest.mark.parametrize("name", ["exp1", "expi", "spence"])
+def test_complex_arrays(name: str, xp: Any) -> None:
+    z = argument(xp, [0.5 + 0.3j, -2.0 + 1.0j, 3.0 - 4.0j])
+    if type(z.array).__module__ != "numpy":
+        with pytest.raises(TypeError, match=rf"^special\.{name} on the backend '\w+' takes real floating-point arrays, not .*complex128\."):
+            getattr(xp.special, name)(z)
+        return
+    f, x = getattr(scipy.special, name), values(z)
+    np.testing.assert_array_equal(values(getattr(xp.special, name)(z)), f(x))
+    y = getattr(xp.special, name)(z)
+    (g,) = mg.autograd.grad(y, z, xp.ones_like(y))
+    np.testing.assert_allclose(values(g), np.conj((f(x + 1e-6) - f(x - 1e-6)) / 2e-6), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["exp1", "expi", "spence", "expn", "hyp1f1"])
+def test_dtypes_are_those_of_floating_arguments(name: str, xp: Any) -> None:
+    x = xp.asarray(np.asarray([0.5, 1.5], dtype=np.float32), requires_grad=True)
+    whole = xp.asarray(np.asarray([1, 2]))
+    parameters = {"expn": (whole,), "hyp1f1": (whole, 2)}.get(name, ())
+    f = getattr(xp.special, name)
+    y = f(*parameters, x)
+    y.sum().backward()
+    assert y.dtype == x.grad.dtype == xp.float32
+    assert f(*parameters, whole).dtype == xp.float64
+    np.testing.assert_allclose(values(y), getattr(scipy.special, name)(*([1, 2], 2)[: len(parameters)], [0.5, 1.5]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["exp1", "expi", "spence", "expn", *ENTROPIES])
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_float16_is_computed_in_float32(name: str, backend: str) -> None:
+    pytest.importorskip(backend, reason="an optional backend")
+    xp = mg.namespace(backend)
+    x = np.asarray([0.2, 0.6, 0.9], dtype=np.float16)
+    others = (2,) if name == "expn" else (np.asarray([0.3, 0.5, 0.8], dtype=np.float16),) if name in OF_TWO else ()
+    t = argument(xp, x)
+    y = getattr(xp.special, name)(*(xp.asarray(a) if isinstance(a, np.ndarray) else a for a in others), t)
+    y.sum().backward()
+    assert values(y).dtype == values(t.grad).dtype == np.float16
+    wide = [a.astype(float) if isinstance(a, np.ndarray) else a for a in (*others, x)]
+    np.testing.assert_allclose(values(y), getattr(scipy.special, name)(*wide), rtol=2e-3, atol=1e-4)
+
+
+# ----- 1F1 -----
+
+
+POINTS = ([0.5, 2.5, 1.0, -2.0, 0.3, 3.0, -2.0], [1.5, 0.7, 3.0, 1.5, 2.2, 1.0, 2.5], [0.3, 12.0, -8.0, 3.0, -250.0, 0.0, -3.0])
+
+
+def test_hyp1f1_by_its_parameters(xp: Any) -> None:
+    a, b, x = (argument(xp, v) for v in POINTS)
+    for by in (0, 1, 2):
+        true = []
+        for point in zip(values(a), values(b), values(x), strict=True):
+            with mp.workdps(50):
+                p = [mp.mpf(float(v)) for v in point]
+                true.append(float(mp.diff(lambda t, p=p, by=by: mp.hyp1f1(*p[:by], t, *p[by + 1:]), p[by])))
+        np.testing.assert_allclose(slope(xp.special.hyp1f1, a, b, x, by=by), true, rtol=1e-12)
+
+
+def test_second_derivatives_of_hyp1f1_by_its_parameters() -> None:
+    xp = mg.namespace("numpy")
+    a, b, x = (argument(xp, v) for v in ([0.5, -2.0, 1.0], [1.5, 1.5, 3.0], [0.3, 3.0, -8.0]))
+    y = xp.special.hyp1f1(a, b, x)
+    (g,) = mg.autograd.grad(y, a, xp.ones_like(y), create_graph=True)
+    found = [values(v) for v in mg.autograd.grad(g, [a, b], xp.ones_like(g))]
+    for k, point in enumerate(zip(values(a), values(b), values(x), strict=True)):
+        with mp.workdps(50):
+            p = [mp.mpf(float(v)) for v in point]
+            twice = mp.diff(lambda t, p=p: mp.hyp1f1(t, *p[1:]), p[0], 2)
+            mixed = mp.diff(lambda s, t, p=p: mp.hyp1f1(s, t, p[2]), (p[0], p[1]), (1, 1))
+        np.testing.assert_allclose([found[0][k], found[1][k]], [float(twice), float(mixed)], rtol=1e-11)
+
+
+def test_hyp1f1_is_nan_where_its_series_do_not_converge(xp: Any) -> None:
+    a, b, x = (argument(xp, v) for v in ([300.0, 0.5], [0.5, 1.5], [200.0, NAN]))
+    assert np.isnan(slope(xp.special.hyp1f1, a, b, x)).all()
+
+
+def test_hyp1f1_of_complex_arrays() -> None:
+    xp = mg.namespace("numpy")
+    a, z = argument(xp, [0.5]), argument(xp, [1 + 2j])
+    y = xp.special.hyp1f1(a, 1.5, z)
+    np.testing.assert_allclose(values(y), scipy.special.hyp1f1(0.5, 1.5, [1 + 2j]))
+    found = slope(xp.special.hyp1f1, a.detach(), 1.5, z, by=2)
+    np.testing.assert_allclose(found, np.conj(scipy.special.hyp1f1(1.5, 2.5, [1 + 2j]) / 3))
+    with pytest.raises(TypeError, match=r"^special\.hyp1f1 by a on the backend 'numpy' takes real floating-point arrays, not complex128\.$"):
+        slope(xp.special.hyp1f1, a, 1.5, z.detach())
+
+
+# ----- entropies -----
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_complex_x_log_y(name: str, xp: Any) -> None:
+    x, y = argument(xp, [1 + 2j, 0j]), argument(xp, [0.5 - 1j, 0j])
+    z = getattr(xp.special, name)(x, y)
+    np.testing.assert_allclose(values(z), getattr(scipy.special, name)(values(x), values(y)), rtol=1e-14)
+    logarithm = np.log(values(y)[0] + (name == "xlog1py"))
+    np.testing.assert_allclose(slope(getattr(xp.special, name), x, y), np.conj([logarithm, 0]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["entr", "kl_div", "log_expit", "rel_entr"])
+def test_complex_arrays_are_refused_by_name(name: str) -> None:
+    for backend in ("numpy", "strict"):
+        xp = mg.namespace(backend)
+        z = xp.asarray(np.asarray([1j]))
+        with pytest.raises(TypeError, match=rf"^special\.{name} on the backend '{backend}' takes real floating-point arrays, not .*complex128\.$"):
+            getattr(xp.special, name)(*[z] * (2 if name in OF_TWO else 1))
+
+
+@pytest.mark.parametrize("backend", ["strict", "jax"])
+def test_kl_div_of_close_numbers_has_no_cancellation(backend: str) -> None:
+    pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend), reason="an optional backend")
+    xp = mg.namespace(backend)
+    x, d = np.asarray([0.3, 2.0]), np.asarray([2.0**-30, -(2.0**-20)])
+    np.testing.assert_allclose(values(xp.special.kl_div(argument(xp, x), argument(xp, x + d))), d * d / (2 * x) * (1 - 2 * d / (3 * x)), rtol=1e-8)
