@@ -45,6 +45,13 @@ def strict() -> Any:
     return RawNamespace(Backend("strict", array_api_strict, (type(array_api_strict.asarray(0)),)))
 
 
+@pytest.fixture(params=["numpy", "strict"])
+def light(request: Any) -> Any:
+    """The namespaces that compile nothing: on JAX the conformance suite and tests/precision differentiate."""
+    pytest.importorskip("array_api_strict" if request.param == "strict" else "numpy")
+    return mg.namespace(request.param)
+
+
 def on(strict: Any, name: str, *args: Any) -> Any:
     return np.asarray(getattr(standard, name)(strict, *(strict.asarray(np.asarray(a)) for a in args)))
 
@@ -82,49 +89,49 @@ def test_quantiles_of_chances_so_small_that_scipy_gives_nan(a: float, b: float, 
 # ----- derivatives by the parameters -----
 
 
-def test_betainc_of_one_parameter_1_is_a_power(xp: Any) -> None:
+def test_betainc_of_one_parameter_1_is_a_power(light: Any) -> None:
     """I_x(a, 1) = x**a and I_x(1, b) = 1 - (1 - x)**b."""
     a, x = np.asarray([1e-8, 0.3, 1.0, 7.0, 300.0]), np.asarray([0.5, 1e-20, 0.7, 0.9, 0.99])
-    np.testing.assert_allclose(gradients(xp, "betainc", a, 1.0, x, by=(0,))[0], x**a * np.log(x), rtol=1e-13)
+    np.testing.assert_allclose(gradients(light, "betainc", a, 1.0, x, by=(0,))[0], x**a * np.log(x), rtol=1e-13)
     x = np.asarray([0.5, 1e-20, 0.75, 0.1, 0.01])
-    np.testing.assert_allclose(gradients(xp, "betainc", 1.0, a, x, by=(1,))[0], -np.exp(a * np.log1p(-x)) * np.log1p(-x), rtol=1e-13)
+    np.testing.assert_allclose(gradients(light, "betainc", 1.0, a, x, by=(1,))[0], -np.exp(a * np.log1p(-x)) * np.log1p(-x), rtol=1e-13)
 
 
-def test_f_and_t_by_degrees_of_freedom_in_closed_form(xp: Any) -> None:
+def test_f_and_t_by_degrees_of_freedom_in_closed_form(light: Any) -> None:
     """With 2 degrees above, 1 - F is (1 + 2 x / n)**(-n/2); t with 2 is 1/2 + x / (2 sqrt(2 + x**2))."""
     n, x = np.asarray([1.0, 4.0, 1e4, 1e8]), np.asarray([0.3, 2.0, 3.0, 1.5])
     r = 2 * x / n
     less = np.where(r < 1e-3, -(r**2) / 2 + 2 * r**3 / 3 - 3 * r**4 / 4 + 4 * r**5 / 5, r / (1 + r) - np.log1p(r))
     exact = np.exp(-n / 2 * np.log1p(r)) / 2 * less
-    np.testing.assert_allclose(gradients(xp, "fdtrc", 2.0, n, x, by=(1,))[0], exact, rtol=1e-10)
-    np.testing.assert_allclose(gradients(xp, "stdtr", 2.0, x, by=(1,))[0], (2 + x * x) ** -1.5, rtol=1e-13)
+    np.testing.assert_allclose(gradients(light, "fdtrc", 2.0, n, x, by=(1,))[0], exact, rtol=1e-10)
+    np.testing.assert_allclose(gradients(light, "stdtr", 2.0, x, by=(1,))[0], (2 + x * x) ** -1.5, rtol=1e-13)
 
 
-def test_t_by_many_degrees_of_freedom_nears_the_normal_distribution(xp: Any) -> None:
+def test_t_by_many_degrees_of_freedom_nears_the_normal_distribution(light: Any) -> None:
     """Abramowitz and Stegun, 26.7.10: ndtr(x) - density(x) (x**3 + x) / (4 df) + ..."""
     x = np.asarray([-3.0, -0.1, 0.7, 2.0])
     exact = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x**3 + x) / 4e16
-    np.testing.assert_allclose(gradients(xp, "stdtr", np.full(4, 1e8), x, by=(0,))[0], exact, rtol=1e-6)
+    np.testing.assert_allclose(gradients(light, "stdtr", np.full(4, 1e8), x, by=(0,))[0], exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name, function, args", [
     ("betaincinv", "betainc", (2.5, 0.7, 0.3)), ("betainccinv", "betaincc", (2.5, 0.7, 0.3)), ("fdtri", "fdtr", (3.0, 8.0, 0.9)),
     ("stdtrit", "stdtr", (3.5, 0.2)), ("bdtri", "bdtr", (2, 5, 0.3)), ("nbdtri", "nbdtr", (2, 5, 0.3))])
-def test_inverses_have_the_inverse_derivatives(name: str, function: str, args: tuple[Any, ...], xp: Any) -> None:
+def test_inverses_have_the_inverse_derivatives(name: str, function: str, args: tuple[Any, ...], light: Any) -> None:
     by = tuple(i for i, v in enumerate(args) if isinstance(v, float))
-    *slopes, last = gradients(xp, name, *args, by=by)
+    *slopes, last = gradients(light, name, *args, by=by)
     x = float(getattr(scipy.special, name)(*args))
-    *direct, density = gradients(xp, function, *args[:-1], x, by=by)
+    *direct, density = gradients(light, function, *args[:-1], x, by=by)
     np.testing.assert_allclose(last, 1 / density, rtol=1e-12)
     np.testing.assert_allclose(slopes, [-g / density for g in direct], rtol=1e-12)
 
 
-def test_quantiles_next_to_1_keep_the_digits_of_their_derivative(xp: Any) -> None:
+def test_quantiles_next_to_1_keep_the_digits_of_their_derivative(light: Any) -> None:
     """I_x(1, 1/2) = 1 - sqrt(1 - x), so with the tail t above x, dx/dy is 2 t, of which 1 - x rounded has no digits."""
     t = 2.0**-24
-    (slope,) = gradients(xp, "betaincinv", 1.0, 0.5, np.asarray(1 - t), by=(2,))
+    (slope,) = gradients(light, "betaincinv", 1.0, 0.5, np.asarray(1 - t), by=(2,))
     np.testing.assert_allclose(slope, 2 * t, rtol=1e-12)
-    (slope,) = gradients(xp, "betainccinv", 1.0, 0.5, np.asarray(1e-12), by=(2,))
+    (slope,) = gradients(light, "betainccinv", 1.0, 0.5, np.asarray(1e-12), by=(2,))
     np.testing.assert_allclose(slope, -2e-12, rtol=1e-12)
 
 
@@ -194,21 +201,21 @@ def test_the_quantile_of_t_at_0(strict: Any) -> None:
     ("stdtr", (3.0, -INF), 0, 0.0), ("stdtr", (-3.0, 1.0), 1, NAN), ("stdtr", (INF, 0.0), 1, 1 / math.sqrt(2 * math.pi)),
     ("bdtr", (3, 3, 0.2), 2, 0.0), ("bdtr", (-1, 3, 0.2), 2, NAN), ("bdtrc", (-1, 3, 0.2), 2, 0.0), ("bdtr", (0, 3, 0.0), 2, -3.0),
     ("nbdtr", (0, 1, 0.3), 2, 1.0), ("nbdtr", (0, 3, 1.5), 2, NAN), ("bdtri", (3, 3, 0.2), 2, NAN)])
-def test_gradients_at_edges(name: str, args: tuple[float, ...], by: int, expected: float, xp: Any) -> None:
-    np.testing.assert_allclose(gradients(xp, name, *args, by=(by,))[0], expected, rtol=1e-13)
+def test_gradients_at_edges(name: str, args: tuple[float, ...], by: int, expected: float, light: Any) -> None:
+    np.testing.assert_allclose(gradients(light, name, *args, by=(by,))[0], expected, rtol=1e-13)
 
 
 # ----- dtypes, broadcasting, transformations, refusals -----
 
 
 @pytest.mark.parametrize("name", ["betainc", "fdtrc", "betaincinv"])
-def test_integer_parameters_take_the_dtype_of_the_others(name: str, xp: Any, backend: str) -> None:
-    x = xp.asarray(np.asarray([0.3, 0.6], dtype=np.float32), requires_grad=True)
-    for a in (2, xp.asarray(np.asarray([[2], [3]]))):
-        y = getattr(xp.special, name)(a, 3, x)
-        (g,) = mg.autograd.grad(xp.sum(y), x)
-        assert y.dtype == (xp.float64 if backend == "numpy" and hasattr(a, "dtype") else xp.float32)  # NumPy promotes as everywhere
-        assert g.dtype == xp.float32
+def test_integer_parameters_take_the_dtype_of_the_others(name: str, light: Any) -> None:
+    x = light.asarray(np.asarray([0.3, 0.6], dtype=np.float32), requires_grad=True)
+    for a in (2, light.asarray(np.asarray([[2], [3]]))):
+        y = getattr(light.special, name)(a, 3, x)
+        (g,) = mg.autograd.grad(light.sum(y), x)
+        promoted = isinstance(y.array, np.ndarray) and hasattr(a, "dtype")  # as everywhere in NumPy
+        assert y.dtype == (light.float64 if promoted else light.float32) and g.dtype == light.float32
 
 
 def test_integers_alone_give_the_default_dtype(xp: Any) -> None:
@@ -228,12 +235,12 @@ def test_float16_is_computed_in_float32(name: str) -> None:
     np.testing.assert_allclose([values(g) for g in slopes], exact, rtol=2e-3)
 
 
-def test_parameters_broadcast_and_forward_mode_agrees(xp: Any) -> None:
-    a, x = xp.asarray(np.asarray([[0.5], [3.0]])), xp.asarray(np.asarray([0.2, 0.5, 0.9]))
-    _, along = mg.func.jvp(lambda a: xp.special.betainc(a, 2.0, x), (a,), (xp.ones_like(a),))
-    (g,) = gradients(xp, "betainc", values(a), 2.0, values(x), by=(0,))
+def test_parameters_broadcast_and_forward_mode_agrees(light: Any) -> None:
+    a, x = light.asarray(np.asarray([[0.5], [3.0]])), light.asarray(np.asarray([0.2, 0.5, 0.9]))
+    _, along = mg.func.jvp(lambda a: light.special.betainc(a, 2.0, x), (a,), (light.ones_like(a),))
+    (g,) = gradients(light, "betainc", values(a), 2.0, values(x), by=(0,))
     np.testing.assert_allclose(np.sum(values(along), axis=1, keepdims=True), g, rtol=1e-13)
-    each = mg.func.vmap(mg.func.grad(lambda a: xp.sum(xp.special.betainc(a, 2.0, x))))(a)
+    each = mg.func.vmap(mg.func.grad(lambda a: light.sum(light.special.betainc(a, 2.0, x))))(a)
     np.testing.assert_allclose(values(each), g, rtol=1e-13)
 
 
@@ -260,6 +267,5 @@ def test_counts_have_no_derivative(name: str, xp: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_complex_arrays_are_refused(name: str, xp: Any, backend: str) -> None:
     z = xp.asarray(np.asarray(0.3 + 1j))
-    ours = rf"special.{name} on the backend '\w+' takes real floating-point arrays, not .*complex128"
-    with pytest.raises(TypeError, match=ours if backend != "jax" else "complex|ufunc"):
+    with pytest.raises(TypeError, match=f"special.{name} on the backend '{backend}' takes real floating-point arrays, not .*complex128"):
         getattr(xp.special, name)(*[2.0] * (len(GRIDS[name]) - 1), z)
