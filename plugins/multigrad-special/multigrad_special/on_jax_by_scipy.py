@@ -19,7 +19,7 @@ from .standard import refuse
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>` over JAX's arrays, elementwise; integer arrays count as floating ones, float16 is computed in float32."""
+    """`scipy.special.<name>` over JAX's arrays, elementwise; integer arrays count as floating ones; computed in float64."""
     function = getattr(scipy.special, name, None)
     if name.startswith("_") or not callable(function):
         raise AttributeError(name)
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         if jnp.issubdtype(dtype, jnp.complexfloating) and not any("D" in loop for loop in function.types):
             raise refuse(name, "jax", dtype)
         like = jax.ShapeDtypeStruct(arrays[0].shape, dtype)
-        wide = np.promote_types(dtype, np.float32)
+        wide = np.promote_types(dtype, np.float64)
 
         def on_host(*values: Any) -> Any:
             return np.asarray(function(*(_cast(x, wide) for x in values)), dtype=dtype)
