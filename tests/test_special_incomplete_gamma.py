@@ -229,7 +229,8 @@ def test_float16_is_computed_in_float32(name: str) -> None:
 @pytest.mark.parametrize("name", GRIDS)
 def test_complex_arrays_are_refused(name: str, xp: Any, backend: str) -> None:
     arguments = [xp.asarray(np.asarray([0.5 + 0.5j]))] * len(GRIDS[name])
-    with pytest.raises(TypeError, match=rf"special\.{name} on the backend '{backend}' takes real floating-point arrays, not .*complex128"):
+    own = name.replace("chdtr", "gammainc") if name in ("chdtr", "chdtrc") else name
+    with pytest.raises(TypeError, match=rf"special\.{own} on the backend '{backend}' takes real floating-point arrays, not .*complex128"):
         getattr(xp.special, name)(*arguments)
 
 

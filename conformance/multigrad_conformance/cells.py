@@ -171,8 +171,8 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
     arrays = [v for v in leaves(Problem.of(op, sample).values) if isinstance(v, np.ndarray)]
     differentiable = _differentiable(op, sample)
     if differentiable:
-        for name in checks.LAYOUTS:
-            if name != "repeated" or op.batching == "elementwise":
+        for name in checks.LAYOUTS:  # "repeated" has fewer rows, which arrays that are not differentiated would not go with
+            if name != "repeated" or (op.batching == "elementwise" and len(Problem.of(op, sample).places) == len(arrays)):
                 yield "layout", _named(sample, name), partial(_layout, sample=sample, name=name)
     if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
         for side in ("left", "right"):

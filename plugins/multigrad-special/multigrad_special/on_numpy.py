@@ -39,7 +39,7 @@ def polygamma(n: Any, x: Any, /) -> Any:
 
 def ive(v: Any, z: Any, /) -> Any:
     """SciPy's ive takes complex arrays, too, where it is not holomorphic and so has no derivative."""
-    if z.dtype.kind == "c":
+    if np.iscomplexobj(z):
         raise refuse("ive", "numpy", z.dtype)
     return __getattr__("ive")(v, z)
 

@@ -91,15 +91,17 @@ def _product(xp: Any, a: Any, x: Any) -> Any:
     return xp.where((a < 0) | (x < 0), math.nan, a * x)
 
 
-@elementwise
 def chdtr(xp: Any, df: Any, x: Any) -> Any:
     """Made of gammainc, so that what is saved is half of x, and x itself may be written to afterwards, as SciPy's tests do with a statistic."""
-    return xp.special.gammainc(0.5 * df, 0.5 * x)
+    return xp.special.gammainc(_half(xp, df), _half(xp, x))
 
 
-@elementwise
 def chdtrc(xp: Any, df: Any, x: Any) -> Any:
-    return xp.special.gammaincc(0.5 * df, 0.5 * x)
+    return xp.special.gammaincc(_half(xp, df), _half(xp, x))
+
+
+def _half(xp: Any, x: Any) -> Any:
+    return 0.5 * (xp.astype(x, xp.asarray(0.0).dtype) if hasattr(x, "dtype") and xp.isdtype(x.dtype, "integral") else x)
 
 
 @elementwise
