@@ -16,7 +16,7 @@ from multigrad.extend import innermost, is_array, level_of
 from .active import minimum
 from .arguments import Point, as_tuple, ravelled
 from .constraints import Constraint, Limits, as_limits, box, dense, read
-from .levels import Examples, backend_of, constant, numbers, orders
+from .levels import Examples, backend_of, constant, numbers, one, orders
 from .progress import Bar
 from .results import gathered
 
@@ -161,6 +161,7 @@ def minimize_scalar(fun: Callable[..., Any], bracket: Any = None, bounds: Any = 
     """
     args = as_tuple(args)
     ends = [*(() if bounds is None else bounds), *(() if bracket is None else bracket)]
+    bracket = None if bracket is None else [one(x, "minimize_scalar", "bracket") for x in bracket]
     start = 0.0 if not ends else ends[0] if bounds is None else sum(float(numbers(constant(x)).ravel()[0]) for x in bounds) / 2
     arrays = [x for x in (*ends, *args) if is_array(x) and mg.namespace(x).isdtype(x.dtype, "real floating")]
     raw = innermost(arrays[0]) if arrays else innermost(mg.asarray(0.5))
