@@ -123,7 +123,7 @@ def test_arrays_of_every_backend(backend: str) -> None:
         "root": lambda t: root(lambda x: x**3 + x * t - 2.0, x0).x,
         "least_squares": lambda t: least_squares(lambda x: x**3 + x * t - 2.0, x0).x,
         "bounded": lambda t: least_squares(lambda x: x**3 + x * t - 2.0, 0.5 * x0, bounds=(0.0, [2.0, 0.7])).x,
-        "curve_fit": lambda t: curve_fit(lambda x, a, b: x * a + b, x0 * 2.0 + t, t)[0],
+        "curve_fit": lambda t: curve_fit(lambda x, a, b: x * a + b, t + x0 * 2.0, t)[0],
         "linear_solve": lambda t: linear_solve(lambda v: v * t + v, t),
     }
     for name, solve in calls.items():

@@ -174,10 +174,10 @@ def test_derivatives_of_bessel_functions_go_on(xp: Any) -> None:
     np.testing.assert_allclose([f[1] for f in found], exact, rtol=1e-12)
 
 
-def test_a_parameter_of_a_distribution_has_no_derivative(xp: Any) -> None:
-    a, x = xp.asarray([2.0]), xp.asarray([1.5], requires_grad=True)
-    (g,) = mg.autograd.grad(xp.special.gammainc(a, x), x)
-    np.testing.assert_allclose(values(g), 1.5 * math.exp(-1.5), rtol=1e-14)
-    y = xp.special.gammainc(a.requires_grad_(), x)
-    with pytest.raises(mg.errors.MissingRuleError, match="'special.gammainc' has no derivative rule for its argument 'a'"):
-        mg.autograd.grad(y, a)
+def test_a_count_has_no_derivative(xp: Any) -> None:
+    k, m = xp.asarray([2.0]), xp.asarray([1.5], requires_grad=True)
+    (g,) = mg.autograd.grad(xp.special.pdtr(k, m), m)
+    np.testing.assert_allclose(values(g), -1.125 * math.exp(-1.5), rtol=1e-14)
+    y = xp.special.pdtr(k.requires_grad_(), m)
+    with pytest.raises(mg.errors.MissingRuleError, match="'special.pdtr' has no derivative rule for its argument 'k'"):
+        y.backward()

@@ -34,6 +34,7 @@ GRIDS: dict[str, tuple[Any, ...]] = {
     "chdtr": (2 * SHAPE, 2 * ABOUT), "chdtrc": (2 * SHAPE, 2 * ABOUT), "chdtri": (2 * SHAPE, CHANCE),
     "pdtr": (COUNT, ABOUT), "pdtrc": (COUNT, ABOUT), "pdtri": (COUNT, CHANCE),
 }  # fmt: skip
+FORMS = [name for name in GRIDS if name not in ("chdtr", "chdtrc")]  # these two are made of gammainc and gammaincc
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +50,13 @@ def eager(request: pytest.FixtureRequest) -> Any:
     return mg.namespace(request.param)
 
 
-@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("name", FORMS)
 def test_standard_forms(name: str, strict: Any) -> None:
     y = np.asarray(getattr(standard, name)(strict, *(strict.asarray(a) for a in GRIDS[name])))
     np.testing.assert_allclose(y, getattr(scipy.special, name)(*GRIDS[name]), rtol=1e-11, atol=1e-290)
 
 
-@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("name", FORMS)
 def test_standard_forms_in_float32(name: str, strict: Any) -> None:
     args = [np.clip(a, 1e-30, None)[::4].astype(np.float32) for a in GRIDS[name]]
     y = np.asarray(getattr(standard, name)(strict, *(strict.asarray(a) for a in args)))
@@ -262,3 +263,14 @@ def test_under_jit() -> None:
 
     a, y = np.asarray([0.5, 4.0]), np.asarray([0.3, 0.9])
     np.testing.assert_allclose(slope(jax.numpy.asarray(a), jax.numpy.asarray(y)), slopes(mg.namespace("numpy"), "gammaincinv", a, y)[0], rtol=1e-12)
+
+
+def test_a_statistic_may_be_written_to_after_its_p_value_was_computed() -> None:
+    """As scipy.stats.epps_singleton_2samp does: what is saved is half of it."""
+    x = mg.asarray(np.asarray([1.0, 4.0]), requires_grad=True)
+    statistic = 2 * x
+    p = mg.special.chdtrc(3.0, statistic)
+    statistic[0] = math.nan
+    p.sum().backward()
+    slope = np.exp(-np.asarray([1.0, 4.0])) * np.sqrt(np.asarray([2.0, 8.0])) / 2**1.5 / scipy.special.gamma(1.5)
+    np.testing.assert_allclose(values(x.grad), -2 * slope)

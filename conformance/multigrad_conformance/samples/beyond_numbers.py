@@ -224,7 +224,8 @@ def quantile(name: str, draw: Draw) -> Iterator[Sample]:
         yield Sample(f"{method} by an array", draw.apart(2, 5), np.asarray([0.15, 0.7]) * one, 1, method=method, differentiable=("a",), short=False)
     weighted: dict[str, Any] = {"method": "inverted_cdf", "differentiable": ("a",)}
     yield Sample("weights", draw.apart(2, 5), 0.4 * one, weights=draw.real(2, 5, low=0.5, high=1.5), **weighted)
-    yield Sample("weights of an axis", draw.apart(3, 4), [0.0, 0.3 * one, one], 0, weights=np.asarray([0.0, 2.0, 1.5]), **weighted)
+    if not name.startswith("nan"):  # where NumPy, the reference, raises IndexError
+        yield Sample("weights of an axis", draw.apart(3, 4), [0.0, 0.3 * one, one], 0, weights=np.asarray([0.0, 2.0, 1.5]), **weighted)
     yield Sample("nan", _holed(draw, "apart", 3, 5), 0.3 * one, 0, checks=("forward", "vmap"))
     yield Sample("nothing but nan", np.asarray([[NAN, NAN], [1.0, NAN]]), 0.3 * one, 1, checks=("forward",))
     yield Sample("0-d", draw.real(), 0.3 * one)

@@ -14,7 +14,7 @@ from multigrad.extend import innermost, is_array, level_of
 
 from .levels import Examples, backend_of, constant, numbers, orders
 
-__all__ = ["Point", "as_tuple", "ravelled"]
+__all__ = ["Point", "as_tuple", "beside", "ravelled"]
 
 
 class Point:
@@ -25,8 +25,7 @@ class Point:
     size     its length
     unravel  from a vector to the arguments
 
-    Functions get raw arrays, or Tensors where x0 is one, where raw arrays do not go with what they refer to,
-    and where what they return is a layer.
+    Functions get raw arrays, or Tensors where x0 is one and where raw arrays do not go with what they refer to.
     """
 
     def __init__(self, x0: Any, name: str) -> None:
@@ -86,7 +85,6 @@ class Point:
                     raise
                 self.tensors = True
                 out = function(self.given(self.start))
-        self.tensors = self.tensors or level_of(out) > 0
         return out
 
     def vector(self, z: Any) -> Any:
@@ -127,6 +125,13 @@ class Point:
         with mg.no_grad():
             out = function(self.array(z))
         return tuple(examples.of(x, i) for x in out) if isinstance(out, tuple) else examples.of(out, i)
+
+
+def beside(v: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Further arguments of a function as they go with the vector `v`: beside a layer raw arrays are constant Tensors, as in
+    `multigrad.func`.
+    """
+    return tuple([mg.asarray(x) if is_array(x) and not level_of(x) else x for x in args]) if level_of(v) else args
 
 
 def as_tuple(args: Any) -> tuple[Any, ...]:

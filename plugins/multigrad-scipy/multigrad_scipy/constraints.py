@@ -13,7 +13,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.extend import innermost, is_array, level_of
 
-from .arguments import Point, as_tuple, ravelled
+from .arguments import Point, as_tuple, beside, ravelled
 from .implicit import jacobian
 from .levels import Examples, backend_of, numbers
 
@@ -153,7 +153,7 @@ def _read(given: Any, point: Point) -> Constraint:
         raise TypeError(f"{point.name}: a constraint must be a LinearConstraint, a NonlinearConstraint or a dictionary, not {type(given).__name__}")
 
     def function(v: Any) -> Any:
-        return ravelled(fun(point.unravel(v), *args))
+        return ravelled(fun(point.unravel(v), *beside(v, args)))
 
     size = int(point.first(function).shape[0])
     return Constraint(function, as_limits(lower, upper, size, point, "a constraint"), given, args)

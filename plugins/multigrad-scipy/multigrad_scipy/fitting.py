@@ -15,7 +15,7 @@ from multigrad import func
 from multigrad.extend import innermost, is_array, level_of
 
 from .active import minimum
-from .arguments import Point, as_tuple, ravelled
+from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import as_limits, dense
 from .implicit import jacobian
 from .levels import Examples, backend_of, constant, numbers, one, orders
@@ -79,7 +79,7 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
     limits = as_limits(lower, upper, point.size, point, "bounds")
 
     def output(v: Any) -> Any:
-        return fun(point.unravel(v), *args, **named)
+        return fun(point.unravel(v), *beside(v, args), **named)
 
     def residual(v: Any) -> Any:
         return ravelled(output(v))
@@ -166,7 +166,7 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     weight = _weight(sigma, y.shape[0], point)
 
     def model(v: Any) -> Any:
-        out = ravelled(f(xdata, *point.unravel(v)))
+        out = ravelled(f(*beside(v, (xdata,)), *point.unravel(v)))
         if out.shape != y.shape:
             raise ValueError(f"curve_fit: f returns {out.shape[0]} elements for the {y.shape[0]} of ydata")
         return out

@@ -12,7 +12,7 @@ import scipy.integrate
 from multigrad import func
 from multigrad.errors import GradientError
 
-from .arguments import Point, as_tuple, ravelled
+from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import dense
 from .implicit import jacobian
 from .levels import Examples, constant, numbers, orders
@@ -50,7 +50,7 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
     times = [*t_span, *([] if t_eval is None else [t_eval])]
 
     def slope(t: float, v: Any) -> Any:
-        return ravelled(fun(t, point.unravel(v), *args))
+        return ravelled(fun(t, point.unravel(v), *beside(v, args)))
 
     first = float(numbers(constant(t_span[0])))
     point.first(partial(slope, first))

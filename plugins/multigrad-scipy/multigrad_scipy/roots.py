@@ -11,7 +11,7 @@ import scipy.optimize
 
 from multigrad import func
 
-from .arguments import Point, as_tuple, ravelled
+from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import dense
 from .implicit import jacobian, solution
 from .levels import Examples, orders
@@ -54,7 +54,7 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
     both = jac is True
 
     def output(v: Any) -> Any:
-        out = fun(point.unravel(v), *args)
+        out = fun(point.unravel(v), *beside(v, args))
         return out[0] if both else out
 
     def residual(v: Any) -> Any:

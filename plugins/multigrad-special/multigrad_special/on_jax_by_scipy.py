@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 
+from .standard import refuse
+
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -25,6 +27,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
         arrays = jnp.broadcast_arrays(*given)  # of one rank, so that under vmap the axis of the examples is the same in all
         dtype = _floating(jnp.result_type(*given))
+        if jnp.issubdtype(dtype, jnp.complexfloating) and not any("D" in loop for loop in function.types):
+            raise refuse(name, "jax", dtype)
         like = jax.ShapeDtypeStruct(arrays[0].shape, dtype)
         wide = np.promote_types(dtype, np.float32)
 

@@ -25,15 +25,16 @@ class _Namespace:
         return getattr(np, name)
 
 
-
 def polygamma(n: Any, x: Any, /) -> Any:
-    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of which the standard form is for one order."""
-    kinds = [a for a in (n, x) if hasattr(a, "dtype")]
-    if any(a.dtype.kind == "c" for a in kinds):
+    """SciPy's polygamma turns float32 into float64, and fails on complex arrays deep inside, of which the standard form is for one order.
+
+    An array of integers promotes as everywhere in NumPy: float64 beside float32.
+    """
+    kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
+    if any(dtype.kind == "c" for dtype in kinds):
         return standard.polygamma(_Namespace(), n, x)
-    value = scipy.special.polygamma(*(a.astype(np.float32) if a is not n and a.dtype is HALF else a for a in (n, np.asarray(x))))
-    floating = [a.dtype for a in kinds if a.dtype.kind == "f"]
-    return value.astype(np.result_type(*floating) if floating else np.float64)
+    value = scipy.special.polygamma(*(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x)))
+    return value.astype(np.result_type(*kinds, 1.0), copy=False)
 
 
 def ive(v: Any, z: Any, /) -> Any:

@@ -9,8 +9,8 @@ import multigrad as mg
 
 from .declare import ON_JAX, ON_NUMPY, declare
 
-TERMS = 26
-"""Of an asymptotic series, enough where the argument is above 25 and the square of the order."""
+TERMS = 32
+"""Of an asymptotic series, enough where the argument is above 16 and half of the square of the order."""
 
 
 def _order(xp: Any, v: Any, z: Any) -> Any:
@@ -56,7 +56,7 @@ def _slope_far_out(xp: Any, v: Any, x: Any, sign: float) -> Any:
 def _slope_of_scaled(xp: Any, v: Any, z: Any, near: Any, sign: float) -> Any:
     """The slope of exp(z) K or exp(-|z|) I: what is near by recurrence, which cancels far out, where the asymptotic series is exact."""
     size = xp.abs(z)
-    limit = 25 + v * v + 0 * size
+    limit = 16 + v * v / 2 + 0 * size
     far = size > limit
     away = _slope_far_out(xp, v, xp.where(far, z if sign > 0 else size, limit), sign)
     return xp.where(far, away, near)
@@ -66,7 +66,7 @@ def _slope_of_scaled_i(xp: Any, v: Any, z: Any, ans: Any, mean: Any, even: Any) 
     """With the factor exp(-|z|) there is a kink at 0 in even orders; the slope there is 0. It is odd where the function is even."""
     side = xp.sign(z)
     slope = _slope_of_scaled(xp, v, z, mean - side * ans, -1.0)
-    far = xp.abs(z) > 25 + v * v
+    far = xp.abs(z) > 16 + v * v / 2
     return xp.where(far & even & (z < 0), -slope, slope)
 
 

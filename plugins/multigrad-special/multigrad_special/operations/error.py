@@ -7,6 +7,7 @@ from typing import Any
 
 import multigrad as mg
 
+from ..standard import refuse
 from .declare import ON_JAX, ON_NUMPY, declare
 
 SLOPE = 2 / math.sqrt(math.pi)
@@ -44,12 +45,12 @@ def _gelu(xp: Any, x: Any, approximate: str) -> Any:
     """x ndtr(x), which is 0 at -inf, too; or what tanh makes of that, by the logistic function, which does not cancel."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"special.gelu: approximate must be 'none' or 'tanh', not {approximate!r}.")
-    dtype = x.dtype if xp.isdtype(x.dtype, ("real floating", "complex floating")) else xp.asarray(0.0).dtype
-    x = xp.astype(x, dtype, copy=False)
-    if approximate == "none":
-        return xp.maximum(x, -FLAT) * xp.special.ndtr(x)
-    z = xp.clip(x, -FLAT / 10, FLAT / 10)
-    return xp.maximum(x, -FLAT) * xp.logistic(_tanh_argument(z))
+    if xp.isdtype(x.dtype, "complex floating"):
+        raise refuse("gelu", xp.__name__.rpartition(".")[2], x.dtype)
+    dtype = x.dtype if xp.isdtype(x.dtype, "real floating") else xp.asarray(0.0).dtype
+    x = xp.astype(x, xp.float32 if xp.finfo(dtype).bits < 32 else dtype, copy=False)
+    share = xp.special.ndtr(x) if approximate == "none" else xp.logistic(_tanh_argument(xp.clip(x, -FLAT / 10, FLAT / 10)))
+    return xp.astype(xp.maximum(x, -FLAT) * share, dtype, copy=False)
 
 
 def _tanh_argument(x: Any) -> Any:
@@ -62,7 +63,7 @@ def _gelu_slope(xp: Any, x: Any, approximate: str) -> Any:
     if approximate == "none":
         z = xp.clip(x, -FLAT / 10, FLAT / 10)
         return xp.special.ndtr(x) + z * xp.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    z = xp.clip(x, -FLAT / 50, FLAT / 50)
+    z = xp.clip(x, -FLAT / 20, FLAT / 20)
     s, rest = xp.logistic(_tanh_argument(z)), xp.logistic(-_tanh_argument(z))
     return s * (1 + z * rest * math.sqrt(8 / math.pi) * (1 + 0.134145 * z * z))
 

@@ -12,11 +12,22 @@ from ..standard.gamma import BERNOULLI
 from .declare import ON_JAX, ON_NUMPY, declare
 
 
+def _alike(xp: Any, *given: Any) -> Any:
+    """The arguments of a rule, arrays of integers in the dtype of those of floating numbers."""
+    arrays = [x for x in given if hasattr(x, "dtype")]
+    floating = [x.dtype for x in arrays if xp.isdtype(x.dtype, "real floating")]
+    if not floating or len(floating) == len(arrays):
+        return given
+    dtype = xp.result_type(*floating)
+    return tuple(xp.astype(x, dtype) if hasattr(x, "dtype") and not xp.isdtype(x.dtype, "real floating") else x for x in given)
+
+
 def _digamma_step(xp: Any, a: Any, b: Any) -> Any:
     """digamma(a + b) - digamma(a); for positive a and a + b as a sum of terms of one sign, since the two may almost be equal.
 
     Shifted by recurrence, then the difference of the asymptotic series (Abramowitz and Stegun, 6.3.6 and 6.3.18).
     """
+    a, b = _alike(xp, a, b)
     positive = (a > 0) & (a + b > 0)
     low, step = xp.where(positive, a, 1.0), xp.where(positive, b, 1.0)
     high = low + step
@@ -81,6 +92,7 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
     With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P = poch(1 - z - m, m); the quotient depends on z only
     if m is no integer.
     """
+    z, m = _alike(xp, z, m)
     top = z + m
     low, high = z <= 0, top <= 0
     both, up = low & high, low & ~high
@@ -97,6 +109,7 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
 
 def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
     """ans digamma(z + m), by reflection (DLMF 5.5.4) where z + m <= 0; nan where it jumps since z is a pole, too."""
+    z, m = _alike(xp, z, m)
     top = z + m
     high = top <= 0
     sine = _sine(xp, z, m)
@@ -115,6 +128,7 @@ def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
 
 def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     """ans (digamma(n + 1) - digamma(n - k + 1)); where both are of numbers at or below 0, the difference of their reflections (DLMF 5.5.4)."""
+    n, k = _alike(xp, n, k)
     p, known = n - k + 1, ~((n < 0) & (n == xp.round(n)))
     inside = (p > 0) & (n > -1)
     sine = _sine(xp, n, -k)
@@ -129,6 +143,7 @@ def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
 
 def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     """ans (digamma(n - k + 1) - digamma(k + 1))."""
+    n, k = _alike(xp, n, k)
     p, q, known = n - k + 1, k + 1, ~((n < 0) & (n == xp.round(n)))
     inside = (p > 0) & (q > 0)
     step = ans * _digamma_step(xp, xp.where(inside, q, 1.0), xp.where(inside, n - 2 * k, 0.0))
@@ -145,8 +160,9 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
         dimension = 0
     if dimension < 1:
         raise ValueError(f"special.multigammaln: d should be a positive integer (dimension), not {d!r}.")
-    a = xp.where(a > 0.5 * (dimension - 1), a, math.nan)
-    return sum((xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a)) + dimension * (dimension - 1) / 4 * math.log(math.pi)
+    a = a + xp.where(a > 0.5 * (dimension - 1), 0.0 * a, math.nan)  # the gradient is nan there, too
+    total = sum((xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a))
+    return total + dimension * (dimension - 1) / 4 * math.log(math.pi)
 
 
 def declarations() -> list[mg.registry.Op]:
@@ -169,9 +185,10 @@ def declarations() -> list[mg.registry.Op]:
         declare("polygamma(n, x, /)", "The derivative of order n of digamma at each element; nan unless n is an integer, 0 or more. There is no "
                 "derivative by n; of a complex x it is one int, at most 100.",
                 numpy=f"{ON_NUMPY}polygamma", jax=f"{ON_JAX}polygamma", cupy=None,
-                x=lambda xp, n, x: xp.special.polygamma(n + 1, x)),
+                x=lambda xp, n, n_scalar, x: xp.special.polygamma((n if n_scalar is None else n_scalar) + 1, x)),
         mg.registry.composite("special.multigammaln(a: array, /, d)", _multigammaln, chapter="special",
-                              doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, where SciPy raises."),
+                              doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, "
+                                  "where SciPy raises."),
         declare("beta(a, b, /)", "The beta function, gamma(a) gamma(b) / gamma(a + b).", numpy=f"{ON_NUMPY}beta", jax=f"{ON_JAX}beta",
                 a=lambda xp, a, b, ans: -ans * _digamma_step(xp, a, b), b=lambda xp, a, b, ans: -ans * _digamma_step(xp, b, a)),
         declare("betaln(a, b, /)", "The logarithm of the absolute value of the beta function.", numpy=f"{ON_NUMPY}betaln", jax=f"{ON_JAX}betaln",

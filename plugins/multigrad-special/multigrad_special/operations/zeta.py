@@ -43,7 +43,8 @@ def declarations() -> list[mg.registry.Op]:
     """By the exponent they are differentiated through Euler-Maclaurin summation, each of whose terms is; by q in closed form (DLMF 25.11.17)."""
     return [
         mg.registry.composite("special.zeta(x: array, q: array = None)", _zeta, chapter="special",
-                              doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x < 1; without q Riemann's, for all real x."),
+                              doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x < 1; without q Riemann's, "
+                                  "for all real x."),
         declare("hurwitz_zeta(x, q, /)", "zeta(x, q), the sum of (q + k)**-x over k = 0, 1, ...; nan for x < 1.",
                 numpy=f"{ON_NUMPY}zeta", jax=f"{ON_JAX}hurwitz_zeta", cupy="cupyx.scipy.special:zeta",
                 x=_hurwitz_slope, q=lambda xp, x, q: -x * xp.special.hurwitz_zeta(x + 1, q)),

@@ -67,13 +67,13 @@ def multigammaln(draw: Draw) -> Iterator[Sample]:
 
 
 def poch(draw: Draw) -> Iterator[Sample]:
-    yield Sample("positive", draw.positive(2, 3), draw.positive(2, 3))
-    yield Sample("down", draw.real(6, low=3.0, high=4.0), draw.real(6, low=-2.0, high=-1.0))
-    yield Sample("between poles", draw.real(6, low=-2.7, high=-2.6), draw.real(6, low=0.2, high=0.4))
-    yield Sample("across 0", draw.real(6, low=-2.7, high=-2.3), draw.real(6, low=4.0, high=5.0))
+    yield Sample("positive", draw.positive(2, 2), draw.positive(2, 2))
+    yield Sample("down", draw.real(2, low=3.0, high=4.0), draw.real(2, low=-2.0, high=-1.0), short=False)
+    yield Sample("between poles", draw.real(2, low=-2.7, high=-2.6), draw.real(2, low=0.2, high=0.4), short=False)
+    yield Sample("across 0", draw.real(2, low=-2.7, high=-2.3), draw.real(2, low=4.0, high=5.0), short=False)
 
 
 def binom(draw: Draw) -> Iterator[Sample]:
-    yield Sample("inside", draw.real(2, 3, low=3.0, high=6.0), draw.real(2, 3, low=0.5, high=2.5))
-    yield Sample("outside", draw.real(6, low=1.0, high=1.4), draw.real(6, low=3.7, high=3.9))
-    yield Sample("of negative numbers", draw.real(6, low=-2.7, high=-2.6), draw.real(6, low=0.5, high=0.7))
+    yield Sample("inside", draw.real(2, 2, low=3.0, high=6.0), draw.real(2, 2, low=0.5, high=2.5))
+    yield Sample("outside", draw.real(2, low=1.0, high=1.4), draw.real(2, low=3.7, high=3.9), short=False)
+    yield Sample("of negative numbers", draw.real(2, low=-2.7, high=-2.6), draw.real(2, low=0.5, high=0.7), short=False)

@@ -11,7 +11,7 @@ from multigrad_conformance import Draw, Kink, Sample
 
 
 def _shares(draw: Draw) -> tuple[Any, Any, Any]:
-    return draw.real(2, 3, low=0.5, high=4.0), draw.real(2, 3, low=0.5, high=4.0), draw.real(2, 3, low=0.1, high=0.9)
+    return draw.real(3, low=0.5, high=4.0), draw.real(3, low=0.5, high=4.0), draw.real(3, low=0.1, high=0.9)
 
 
 def betainc(draw: Draw) -> Iterator[Sample]:
@@ -44,12 +44,12 @@ def fdtri(draw: Draw) -> Iterator[Sample]:
 
 
 def stdtr(draw: Draw) -> Iterator[Sample]:
-    yield Sample("both signs", draw.real(2, 3, low=2.0, high=9.0), draw.nonzero(2, 3))
+    yield Sample("both signs", draw.real(3, low=2.0, high=9.0), draw.nonzero(3))
     yield Kink("at the median", [4.0], [0.0], gradients={"x": [0.375], "df": [0.0]}, short=False)
 
 
 def stdtrit(draw: Draw) -> Iterator[Sample]:
-    yield Sample("both signs", draw.real(4, low=2.0, high=9.0), np.asarray([0.1, 0.3, 0.6, 0.9]))
+    yield Sample("both signs", draw.real(3, low=2.0, high=9.0), np.asarray([0.1, 0.3, 0.8]))
 
 
 def _counts(draw: Draw) -> Iterator[Sample]:

@@ -15,13 +15,14 @@ import math
 from typing import Any, NamedTuple
 
 from .common import horner
-from .gamma import betaln, gammaln
+from .gamma import betaln
 from .gamma_series import BERNOULLI, gammaln_coefficients, stirling
 from .quadrature import rule
 
 __all__: list[str] = []
 
 SMALL = 2  # below this, tails are scaled by their first term; the derivatives of F by one parameter cancel where the other is 2, p = 1
+EVERY = range(1, 8)  # numbers the terms of asymptotic series
 SHIFT = 10  # from where on Stirling's formula is exact; smaller arguments are raised by recurrence
 
 
@@ -167,7 +168,7 @@ def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: b
     if of_ratio:
         distance = d + u * xp.expm1(-w) * (p + q)
         logs = _log1p_less(xp, xp.where(by_p, distance / p, -distance / q), logs)
-    return logs + xp.where(by_p, shortfall(xp, p, q), shortfall(xp, q, p))
+    return logs + xp.where(by_p, shortfall(xp, p[..., 0], q[..., 0])[..., None], shortfall(xp, q[..., 0], p[..., 0])[..., None])
 
 
 def _change_below_1(xp: Any, tail: Tail, w: Any, growth: Any, log: Any, by_p: Any, of_ratio: bool) -> Any:
@@ -232,25 +233,31 @@ def _powers(xp: Any, p: Any, q: Any) -> Any:
     s, g = xp.where(large, 1.0, xp.where(p < q, p, q)), xp.where(large, 10.0, xp.where(p < q, q, p))
     p, q = xp.where(large, p, 10.0), xp.where(large, q, 10.0)
     rest = stirling(p + q) - stirling(p) - stirling(q)
-    return xp.where(large, 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, _rise(xp, g, s) - gammaln(xp, s))
+    return xp.where(large, 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, _rise(xp, g, s) - _gammaln(xp, s))
 
 
 def _rise(xp: Any, g: Any, s: Any) -> Any:
     """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10: as exact as s where that is tiny."""
     high = g + SHIFT
     growth = xp.log1p(s / high)
-    total = high * _log1p_less(xp, s / high, growth) - 0.5 * growth - sum(xp.log1p(s / (g + k)) for k in range(1, SHIFT)) - xp.log1p(s / g)
-    power, square = 1 / high, 1 / (high * high)
-    for j, number in enumerate(BERNOULLI[:7], 1):
-        total = total + number / (2 * j * (2 * j - 1)) * power * xp.expm1((1 - 2 * j) * growth)
-        power = power * square
-    return total
+    rest = _series(xp, high, growth, [1 - 2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j * (2 * j - 1)) for j in EVERY])
+    lowered = xp.sum(xp.log1p(s[..., None] / _raised(xp, g)), axis=-1)
+    return high * _log1p_less(xp, s / high, growth) - 0.5 * growth - lowered + rest
 
 
 def _gammaln1p(xp: Any, s: Any) -> Any:
     """log gamma(1 + s), for s up to 2. Abramowitz and Stegun, 6.1.33."""
     part = xp.where(s < 1, s, s - 1)
-    return part * horner(gammaln_coefficients(), part) - xp.where(s < 1, xp.log1p(part), 0.0)
+    near = xp.where(part == 0, 1.0, part)
+    coefficients = gammaln_coefficients()
+    terms = _constant(xp, s, coefficients) * near[..., None] ** _constant(xp, s, list(range(1, len(coefficients) + 1)))
+    return xp.where(part == 0, part, xp.sum(terms, axis=-1)) - xp.where(s < 1, xp.log1p(part), 0.0)
+
+
+def _gammaln(xp: Any, s: Any) -> Any:
+    """log gamma(s), for 0 < s <= 10."""
+    z = s + SHIFT
+    return (z - 0.5) * xp.log(z) - z + 0.5 * math.log(2 * math.pi) + stirling(z) - xp.sum(xp.log(_raised(xp, s)), axis=-1)
 
 
 def _below_log(xp: Any, z: Any) -> Any:
@@ -258,21 +265,34 @@ def _below_log(xp: Any, z: Any) -> Any:
     high = z + SHIFT
     square = 1 / (high * high)
     series = 0.5 / high + horner([number / (2 * j) for j, number in enumerate(BERNOULLI[:8], 1)], square) * square
-    return series - xp.log1p(SHIFT / z) + sum(1 / (z + k) for k in range(1, SHIFT)) + 1 / z
+    return series - xp.log1p(SHIFT / z) + xp.sum(1 / _raised(xp, z), axis=-1)
 
 
 def shortfall(xp: Any, z: Any, step: Any) -> Any:
     """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small beside z."""
     high = z + SHIFT
     growth = xp.log1p(step / high)
-    total = sum(step / (z + k) / (z + step + k) for k in range(SHIFT)) + 0.5 * step / high / (high + step)
-    power = square = 1 / (high * high)
-    for j, number in enumerate(BERNOULLI[:7], 1):
-        total = total - number / (2 * j) * power * xp.expm1(-2 * j * growth)
-        power = power * square
+    raised = _raised(xp, z)
+    total = xp.sum(step[..., None] / raised / (raised + step[..., None]), axis=-1) + 0.5 * step / high / (high + step)
+    total = total - _series(xp, high, growth, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
     lost = SHIFT / high * (step / (z + step))
     far = lost > 0.5
     return total + xp.where(far, xp.log(z / (z + step)) + growth, xp.log1p(-xp.where(far, 0.0, lost)))
+
+
+def _series(xp: Any, high: Any, growth: Any, powers: list[int], factors: list[float]) -> Any:
+    """What the asymptotic series with these powers gains from `high` to high exp(growth)."""
+    p = _constant(xp, high, powers)
+    return xp.sum(_constant(xp, high, factors) * high[..., None] ** p * xp.expm1(p * growth[..., None]), axis=-1)
+
+
+def _raised(xp: Any, z: Any) -> Any:
+    """z, z + 1, ..., z + 9 on an axis of their own."""
+    return z[..., None] + _constant(xp, z, list(range(SHIFT)))
+
+
+def _constant(xp: Any, like: Any, numbers: Any) -> Any:
+    return xp.asarray([float(n) for n in numbers], dtype=like.dtype, device=xp.device_of(like))
 
 
 def _log(xp: Any, u: Any, v: Any) -> Any:

@@ -14,7 +14,7 @@ from .forms import elementwise
 from .gamma import gamma, gammaln
 from .gamma_tails import density, log_gamma_1p, log_scale, ratio, tail
 
-__all__ = ["chdtr", "chdtrc", "chdtri", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "pdtri"]
+__all__ = ["chdtri", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "pdtri"]
 
 LOW = -40.0
 """Where log(x) is lower, P(a, x) is x**a / gamma(a + 1)."""
@@ -55,18 +55,6 @@ def gdtr(xp: Any, a: Any, b: Any, x: Any) -> Any:
 def gdtrc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """1 - gdtr(a, b, x), accurate where it is small."""
     return _upper(xp, b, _scaled(xp, a, x))
-
-
-@elementwise
-def chdtr(xp: Any, df: Any, x: Any) -> Any:
-    """The distribution function of the chi-square distribution."""
-    return _lower(xp, 0.5 * df, 0.5 * x)
-
-
-@elementwise
-def chdtrc(xp: Any, df: Any, x: Any) -> Any:
-    """1 - chdtr(df, x), accurate where it is small."""
-    return _upper(xp, 0.5 * df, 0.5 * x)
 
 
 @elementwise

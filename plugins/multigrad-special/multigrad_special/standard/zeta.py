@@ -93,15 +93,14 @@ def reflected_gamma(xp: Any, y: Any) -> Any:
 def whole_line(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     """The sum for positive q; for q below 0 and integers s, that over all integers less that over those which are left out.
 
-    With d = q up to an integer: d**-s + zeta(s, 1 + d) + (-1)**s (zeta(s, 1 - d) - zeta(s, 1 - q)).
+    With h the distance of q from the integers, zeta(s, h) + (-1)**s zeta(s, 1 - h), but for its sign, less (-1)**s zeta(s, 1 - q).
     """
     below = q < 0
     positive = summed(xp, s, xp.where(below, 1 - q, q), 0, scale)
     d = xp.where(below, q - xp.round(q), 0.25)
     sign = xp.where(is_odd(xp, s), -1.0, xp.ones_like(s))
-    others = sign * (summed(xp, s, 1 - d, 0, scale) - positive) + summed(xp, s, 1 + d, 0, scale)
-    own = (xp.abs(d) / scale) ** -s
-    return xp.where(below, xp.where(d < 0, sign * own, own) + others, positive)
+    whole = summed(xp, s, xp.abs(d), 0, scale) + sign * summed(xp, s, 1 - xp.abs(d), 0, scale)
+    return xp.where(below, xp.where(d < 0, sign * whole, whole) - sign * positive, positive)
 
 
 def summed(xp: Any, s: Any, q: Any, m: int = 0, scale: Any = 1.0) -> Any:
