@@ -111,6 +111,15 @@ def test_complex_results_are_refused(solve: Any) -> None:
         solve()
 
 
+def test_curve_fit_starts_between_bounds_that_are_lists_with_tensors() -> None:
+    x = np.linspace(0.0, 2.0, 12)
+    fit = lambda t: curve_fit(lambda x, a, b: a * mg.exp(-b * x), x, 1.5 * np.exp(-x), bounds=([0.0, 0.0], [1.0 * t, 9.0 * t]))[0]
+    by_difference = (fit(np.array(1.0001)) - fit(np.array(0.9999))) / 2e-4
+    np.testing.assert_allclose(func.jacrev(fit)(np.array(1.0)), by_difference, atol=1e-5)
+    t = mg.asarray(np.array(1.0), requires_grad=True)
+    np.testing.assert_allclose(func.jacrev(fit)(np.array(1.0))[0], mg.autograd.grad(fit(t)[0], t)[0].numpy())
+
+
 def test_f_scale_has_no_derivative() -> None:
     fit = lambda s: least_squares(lambda x: mg.concat([x - np.array([0.0, 1.0, 5.0]), x * 0.1]), np.array([0.3]), loss="soft_l1", f_scale=s).x[0]
     with pytest.raises(NotImplementedError, match="f_scale requires grad or is being differentiated"):

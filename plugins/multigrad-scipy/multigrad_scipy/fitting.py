@@ -210,7 +210,7 @@ def _start(f: Callable[..., Any], bounds: Any) -> Any:
         raise ValueError("curve_fit: the number of parameters cannot be told from f; pass p0")
     n = len(parameters) - 1
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
-    low, high = (np.broadcast_to(numbers(constant(x)) if is_array(x) else np.asarray(x, dtype=np.float64), (n,)) for x in (lower, upper))
+    low, high = (np.broadcast_to(numbers(one(ravelled(x), "curve_fit", "p0 follows from bounds, and one")), (n,)) for x in (lower, upper))
     finite = np.isfinite(low), np.isfinite(high)
     low, high = (np.where(known, x, 0.0) for known, x in zip(finite, (low, high), strict=True))
     return np.where(finite[0] & finite[1], (low + high) / 2, np.where(finite[0], low + 1, np.where(finite[1], high - 1, 1.0)))

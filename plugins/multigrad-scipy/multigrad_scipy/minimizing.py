@@ -110,7 +110,7 @@ class _Problem:
             user = hess
             hess = lambda z: dense(called(lambda v: user(point.unravel(v), *self.args), z), point.size)
         if hess is None and hessp is None and kind in PRODUCT:
-            hessp = lambda z, p: called(lambda v: func.jvp(self.gradient, (v,), (point.array(p),))[1], z)
+            hessp = self._products(called)
         elif callable(hessp):
             product = hessp
             hessp = lambda z, p: called(lambda v: ravelled(product(point.unravel(v), point.unravel(point.array(p)), *self.args)), z)
@@ -118,6 +118,19 @@ class _Problem:
         return scipy.optimize.minimize(number_and_gradient if filled else number, self.examples.values(point.start)[i], method=method, jac=gradient,
                                        hess=hess, hessp=hessp, bounds=bounds, tol=tol, callback=point.told(callback, bar), options=options,
                                        constraints=[c.plain(point, self.examples, i) for c in self.constraints])
+
+    def _products(self, called: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        """The products of the Hessian, which is its own transpose, with vectors: by one pullback of the gradient for all at a point."""
+        last: list[Any] = []
+
+        def product(z: Any, p: Any) -> Any:
+            if not last or not np.array_equal(last[0], z):
+                with mg.no_grad():
+                    last[:] = np.array(z), func.vjp(self.gradient, self.point.array(z))
+            _, pullback = last[1]
+            return called(lambda v: pullback(v)[0], p)
+
+        return product
 
     def result(self, found: list[Any], order: int | None) -> Any:
         point, examples = self.point, self.examples
