@@ -120,6 +120,14 @@ def test_curve_fit_starts_between_bounds_that_are_lists_with_tensors() -> None:
     np.testing.assert_allclose(func.jacrev(fit)(np.array(1.0))[0], mg.autograd.grad(fit(t)[0], t)[0].numpy())
 
 
+def test_a_jac_with_history_wants_a_fun_that_has_it() -> None:
+    t = mg.asarray(np.array(1.3), requires_grad=True)
+    with pytest.raises(GradientError, match="what fun returns does not depend on it"):
+        minimize(lambda x: mg.sum((x - t) ** 2).detach(), np.zeros(2), jac=lambda x: 2.0 * (x - t))
+    x = minimize(lambda x: mg.sum((x - t) ** 2), np.zeros(2), jac=lambda x: 2.0 * (x - t)).x
+    np.testing.assert_allclose(mg.autograd.grad(mg.sum(x), t)[0].item(), 2.0)
+
+
 def test_f_scale_has_no_derivative() -> None:
     fit = lambda s: least_squares(lambda x: mg.concat([x - np.array([0.0, 1.0, 5.0]), x * 0.1]), np.array([0.3]), loss="soft_l1", f_scale=s).x[0]
     with pytest.raises(NotImplementedError, match="f_scale requires grad or is being differentiated"):

@@ -11,6 +11,7 @@ import scipy.optimize
 
 import multigrad as mg
 from multigrad import func
+from multigrad.errors import GradientError
 from multigrad.extend import innermost, is_array, level_of
 
 from .active import minimum
@@ -67,7 +68,7 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     method = method or ("SLSQP" if held else "L-BFGS-B" if limits is not None else "BFGS")
     with Bar(progress, "minimize", "iterations") as bar:
         found = [problem.solve(i, method, jac, hess, hessp, tol, callback, options, bar) for i in range(problem.examples.count)]
-    return problem.result(found, order)
+    return problem.result(found, order, jac)
 
 
 class _Problem:
@@ -132,7 +133,7 @@ class _Problem:
 
         return product
 
-    def result(self, found: list[Any], order: int | None) -> Any:
+    def result(self, found: list[Any], order: int | None, jac: Any = None) -> Any:
         point, examples = self.point, self.examples
         slope = "grad" if found and "grad" in found[0] else "jac"  # trust-constr has the Jacobians of constraints in jac
         result = gathered(found, point, examples, ("x", "fun", slope), ("x", slope))
@@ -144,6 +145,10 @@ class _Problem:
             result.update(x=point.unravel(x), fun=mg.reshape(self.value(x), ()))
             if slope in result:
                 result[slope] = point.unravel(self.gradient(x))
+        elif callable(jac) and orders(ravelled(jac(point.unravel(there), *self.args))):
+            raise GradientError(f"{point.name}: jac refers to something that requires grad or is being differentiated, but what fun returns does not "
+                                "depend on it: write fun with array functions, without detach() or numbers, since derivatives follow from it; or "
+                                "detach() what jac refers to")
         return result
 
 
