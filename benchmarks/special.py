@@ -87,7 +87,7 @@ def solver_cases(size: int = 20) -> Iterator[Case]:
                  OURS: lambda method=method: [np.asarray(ours.minimize(_rosenbrock, start, method=method).x)]}
         if method == "BFGS":
             peers[DIFFERENCES] = lambda: [optimize.minimize(optimize.rosen, start, method="BFGS").x]
-        yield Case(SOLVERS, f"minimize, {method}, Rosenbrock of {size}", 1, peers, [Aim(HAND, 6.0 if method == "BFGS" else 20.0)], tolerance=1e-3)
+        yield Case(SOLVERS, f"minimize, {method}, Rosenbrock of {size}", 1, peers, [Aim(HAND, 6.0 if method == "BFGS" else 10.0)], tolerance=1e-3)
     yield _ridge(optimize, ours)
 
 

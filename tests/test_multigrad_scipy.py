@@ -65,6 +65,18 @@ def test_derivatives_are_filled_in(method: str) -> None:
     assert ours.nfev <= theirs.nfev + 2
 
 
+def test_all_products_at_a_point_share_one_evaluation() -> None:
+    calls = []
+
+    def bowl(x: Any) -> Any:
+        calls.append(x)
+        return mg.sum(np.arange(1.0, 31.0) * (x - 1.0) ** 2 + 0.1 * (x - 1.0) ** 4)
+
+    result = minimize(bowl, np.zeros(30), method="Newton-CG")
+    assert result.nhev > 3 * result.nit and len(calls) < result.nfev + result.njev + 2 * result.nit
+    np.testing.assert_allclose(result.x, 1.0, atol=1e-6)
+
+
 def test_a_user_s_own_derivatives_are_used() -> None:
     calls: list[str] = []
 

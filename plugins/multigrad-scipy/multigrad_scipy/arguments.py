@@ -12,7 +12,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.extend import innermost, is_array, level_of
 
-from .levels import Examples, backend_of, constant, orders
+from .levels import Examples, backend_of, constant, numbers, orders
 
 __all__ = ["Point", "as_tuple", "beside", "ravelled"]
 
@@ -40,6 +40,7 @@ class Point:
             raise TypeError(f"{name}: x0 is of dtype {start.dtype}; pass the real and the imaginary part as two arrays")
         if not self.size:
             raise ValueError(f"{name}: x0 has no elements")
+        numbers(self.start)  # raises where it has none
         half = func.ravel_pytree(self.unravel(innermost(xp.full((self.size,), 0.5, dtype=start.dtype, device=self.raw.device))))[0]
         if not bool(innermost(xp.all(half == 0.5))):
             raise TypeError(f"{name}: x0 has an array of integers or bools in it, which a solver cannot move; pass floating ones")

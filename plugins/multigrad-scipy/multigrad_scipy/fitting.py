@@ -18,7 +18,7 @@ from .active import minimum
 from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import as_limits, dense
 from .implicit import jacobian
-from .levels import Examples, backend_of, constant, numbers, orders
+from .levels import Examples, backend_of, constant, numbers, one, orders
 from .progress import Bar
 from .results import gathered
 
@@ -65,12 +65,16 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
     refer to, or args, requires grad or is being differentiated by a transformation of `func`, then `x`, `fun`,
     `cost` and `grad` have its derivatives, by the implicit function theorem, with active bounds as equalities.
 
-    Raises as `minimize` does; NotImplementedError where a derivative is wanted and `loss` is a function.
+    Raises as `minimize` does; NotImplementedError where a derivative is wanted and `loss` is a function, or by `f_scale`.
     """
     point = Point(x0, "least_squares")
     args, named = as_tuple(args), dict(kwargs or {})
     if not callable(loss) and loss not in LOSSES:
         raise ValueError(f"least_squares: loss must be a function or one of {', '.join(map(repr, LOSSES))}, not {loss!r}")
+    if orders(f_scale):
+        raise NotImplementedError("least_squares: f_scale requires grad or is being differentiated, but the solution has no derivative by it; "
+                                  "detach() it, or call minimize")
+    f_scale = float(numbers(f_scale))
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
     limits = as_limits(lower, upper, point.size, point, "bounds")
 
@@ -150,8 +154,9 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     if nan_policy == "omit":
         raise NotImplementedError("curve_fit: nan_policy='omit' is not supported; select the data before: xdata[~isnan(ydata)]")
     y = _floating(ydata)
+    numbers(constant(y))  # raises where it has none
     raw = innermost(y)
-    p0 = _start(f, bounds) if p0 is None else numbers(constant(ravelled(p0)))
+    p0 = _start(f, bounds) if p0 is None else numbers(one(ravelled(p0), "curve_fit", "p0"))
     parameters = [innermost(mg.asarray(p, backend=backend_of(raw), dtype=raw.dtype, device=raw.device)) for p in p0.tolist()]
     point = Point(tuple(map(mg.asarray, parameters)) if level_of(y) else tuple(parameters), "curve_fit")
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
@@ -205,7 +210,7 @@ def _start(f: Callable[..., Any], bounds: Any) -> Any:
         raise ValueError("curve_fit: the number of parameters cannot be told from f; pass p0")
     n = len(parameters) - 1
     lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
-    low, high = (np.broadcast_to(numbers(constant(x)) if is_array(x) else np.asarray(x, dtype=np.float64), (n,)) for x in (lower, upper))
+    low, high = (np.broadcast_to(numbers(one(ravelled(x), "curve_fit", "p0 follows from bounds, and one")), (n,)) for x in (lower, upper))
     finite = np.isfinite(low), np.isfinite(high)
     low, high = (np.where(known, x, 0.0) for known, x in zip(finite, (low, high), strict=True))
     return np.where(finite[0] & finite[1], (low + high) / 2, np.where(finite[0], low + 1, np.where(finite[1], high - 1, 1.0)))

@@ -26,7 +26,7 @@ from multigrad.errors import GradientError
 from .arguments import Point
 from .levels import Examples, orders
 
-__all__ = ["MORE", "jacobian", "limited", "solution"]
+__all__ = ["MORE", "eps_of", "expanded", "jacobian", "limited", "polished", "solution"]
 
 Residual = Callable[[Any], Any]
 
@@ -97,7 +97,11 @@ def solution(residual: Residual, z: Any, point: Point, examples: Examples, *, na
 
     Raises GradientError where `z` is no solution, or the Jacobian there is singular.
     """
-    z, matrix = _polished(residual, z, point, examples, name, message)
+    return expanded(residual, *polished(residual, z, point, examples, name, message), point, examples, name=name, order=order)
+
+
+def expanded(residual: Residual, z: Any, matrix: Any, point: Point, examples: Examples, *, name: str, order: int | None) -> Any:
+    """What `solution` returns, of the numbers that `polished` returns."""
     x, a = (point.given(examples.array(values, point.raw)) for values in (z, matrix))
     order = orders(residual(x)) + MORE if order is None else order
     for _ in range(order):
@@ -105,25 +109,33 @@ def solution(residual: Residual, z: Any, point: Point, examples: Examples, *, na
     return limited(x, x, order, name)
 
 
-def _polished(residual: Residual, z: Any, point: Point, examples: Examples, name: str, message: str) -> tuple[Any, Any]:
-    """The solution after a few steps of Newton's method, with the Jacobian there."""
-    eps = float(mg.namespace(point.raw).finfo(point.raw.dtype).eps)
-    last = np.inf
+def polished(residual: Residual, z: Any, point: Point, examples: Examples, name: str, message: str) -> tuple[Any, Any]:
+    """The numbers of the solution after a few steps of Newton's method, and of the Jacobian there.
+
+    The steps settle where they are as small as the last digit, or where they get no smaller although the
+    Jacobian stays what it was, so that rounding errors are all that is left. This holds in units of any size.
+    """
+    eps = eps_of(point)
+    last, change, previous = np.inf, np.inf, None
     for step in range(STEPS):
         x = point.given(examples.array(z, point.raw))
         with mg.no_grad():
             value, matrix = examples.values(residual(x)), examples.values(jacobian(residual, x))
         moves = np.stack([_move(v, a, eps, name) for v, a in zip(value, matrix, strict=True)]) if len(z) else value
-        far = float(np.max(np.abs(moves) / (1.0 + np.max(np.abs(z), axis=-1, keepdims=True)), initial=0.0))
+        size = np.max(np.abs(z), axis=-1, keepdims=True)
+        far = float(np.max(np.abs(moves) / (1.0 + size), initial=0.0))
         if step == 0 and not far <= NEAR:
             raise _no_solution(name, far, message)
-        if not far < last / 2:  # rounding errors are all that is left
+        if previous is not None:
+            change = max((_change(*pair) for pair in zip(previous, matrix, strict=True)), default=0.0)
+        if not far < last / 2:
+            last = max(far, last)
             break
-        last = far
+        last, previous = far, matrix
         z = examples.values(examples.array(z - moves, point.raw))
-        if far <= eps:
-            break
-    if last > eps**0.4:
+        if np.all(np.abs(moves) <= eps * size):
+            return z, matrix
+    if last > eps**0.4 or change > eps**0.2:
         raise _no_solution(name, last, message)
     return z, matrix
 
@@ -133,14 +145,30 @@ NEAR = 1e-2
 """How far a solution may be from that of Newton's method, as a part of 1 + its largest element."""
 
 
+def eps_of(point: Point) -> float:
+    return float(mg.namespace(point.raw).finfo(point.raw.dtype).eps)
+
+
+def _change(before: Any, after: Any) -> float:
+    """How much of a Newton step one Jacobian would leave that is taken with the other one, whatever the units are."""
+    rows, columns = _scales(after)
+    return float(np.max(np.abs(np.linalg.solve(after / rows / columns, (before - after) / rows / columns)), initial=0.0))
+
+
+def _scales(matrix: Any) -> tuple[Any, Any]:
+    """The largest elements of the rows, and after division by them those of the columns; 1 instead of 0."""
+    rows = np.max(np.abs(matrix), axis=1, keepdims=True, initial=0.0)
+    rows = np.where(rows == 0.0, 1.0, rows)
+    columns = np.max(np.abs(matrix / rows), axis=0, initial=0.0)
+    return rows, np.where(columns == 0.0, 1.0, columns)
+
+
 def _move(value: Any, matrix: Any, eps: float, name: str) -> Any:
     """Newton's step. Raises where the matrix is singular to working precision."""
     if not (np.isfinite(value).all() and np.isfinite(matrix).all()):
         raise GradientError(f"{name}: the solution has no derivative: the equation that it solves, or its Jacobian, is not finite there")
-    rows = np.max(np.abs(matrix), axis=1, initial=0.0)
-    scaled = matrix / np.where(rows == 0.0, 1.0, rows)[:, None]
-    columns = np.max(np.abs(scaled), axis=0, initial=0.0)
-    scaled = scaled / np.where(columns == 0.0, 1.0, columns)
+    rows, columns = _scales(matrix)
+    scaled = matrix / rows / columns
     if len(value) and np.linalg.cond(scaled) > 0.05 / eps:
         raise GradientError(f"{name}: the solution has no derivative: the Jacobian of the equation that it solves is singular there "
                             "(a double root, a flat minimum, or constraints that repeat each other). Make the solution unique, as by a "

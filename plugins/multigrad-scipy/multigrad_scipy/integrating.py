@@ -57,13 +57,18 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
     start = point.given(point.start)
     watched = [] if events is None else [events] if callable(events) else list(events)
     seen = [slope(first, start), *(event(first, point.unravel(start), *args) for event in watched)]
-    if any(map(orders, (*seen, ravelled(y0), *times))):
-        raise GradientError("solve_ivp: the solution has no derivative, but something that it depends on requires grad or is being differentiated. "
-                            "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args; else detach() what needs no gradient")
+    for x in (*seen, ravelled(y0), *times):
+        _refuse_derivative(x)
     examples = Examples([*seen, start])
     if examples.batched:
         raise NotImplementedError("solve_ivp inside of vmap: each example would have steps of its own; solve them one by one, or as one system")
     called = partial(point.called, examples, 0)
+
+    def plain(t: float, z: Any) -> Any:
+        out = slope(t, point.array(z))
+        _refuse_derivative(out)  # at each time, since fun may refer to something only then
+        return examples.of(out, 0)
+
     if isinstance(method, str) and method.lower() in IMPLICIT:
         jac = options.get("jac")
         if jac is None:
@@ -72,7 +77,7 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
             options["jac"] = lambda t, z: dense(called(lambda v: jac(t, point.unravel(v), *args), z), point.size)
     told = [_plain(event, point, called, args) for event in watched] or None
     with Bar(progress, "solve_ivp", "evaluations") as bar:
-        result = scipy.integrate.solve_ivp(bar.counting(lambda t, z: called(partial(slope, t), z)), tuple(map(_time, t_span)),
+        result = scipy.integrate.solve_ivp(bar.counting(plain), tuple(map(_time, t_span)),
                                            examples.values(start)[0], method=method, t_eval=None if t_eval is None else numbers(t_eval),
                                            dense_output=dense_output, events=told, **options)
     states = func.vmap(point.unravel, in_axes=1, out_axes=-1)
@@ -82,9 +87,15 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
         if result.get(name) is not None:
             result[name] = [point.returned(point.vector(x)) for x in result[name]]
     if result.sol is not None:
-        plain = result.sol
-        result.sol = lambda t: (states if np.ndim(numbers(t)) else point.unravel)(point.returned(point.vector(plain(numbers(t)))))
+        sol = result.sol
+        result.sol = lambda t: (states if np.ndim(numbers(t)) else point.unravel)(point.returned(point.vector(sol(numbers(t)))))
     return result
+
+
+def _refuse_derivative(x: Any) -> None:
+    if orders(x):
+        raise GradientError("solve_ivp: the solution has no derivative, but something that it depends on requires grad or is being differentiated. "
+                            "multigrad_autograd.scipy.integrate.odeint is differentiable by y0, t and args; else detach() what needs no gradient")
 
 
 def _time(t: Any) -> float:

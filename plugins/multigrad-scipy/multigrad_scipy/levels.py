@@ -16,7 +16,7 @@ from multigrad.autograd import Function
 from multigrad.errors import BatchingError
 from multigrad.extend import innermost, is_array, level_of
 
-__all__ = ["Examples", "backend_of", "constant", "numbers", "orders"]
+__all__ = ["Examples", "backend_of", "constant", "numbers", "one", "orders"]
 
 
 def backend_of(x: Any) -> str:
@@ -26,14 +26,29 @@ def backend_of(x: Any) -> str:
 
 
 def numbers(x: Any) -> Any:
-    """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy makes an array."""
-    x = mg.asarray(innermost(x)).numpy() if is_array(x) else x
+    """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy makes an array. Raises for complex ones."""
+    if is_array(x):
+        try:
+            x = mg.asarray(innermost(x)).numpy()
+        except TypeError as error:  # a tracer of JAX
+            raise TypeError("SciPy's solvers compute with numbers, and an array has none while it is traced, as by jax.jit and jax.grad. Call the "
+                            "solver outside of what is compiled, and differentiate it by multigrad.func") from error
+    if np.iscomplexobj(x):
+        raise TypeError("SciPy's solver needs real numbers, but got complex ones: take the real or imaginary part, or the absolute value")
     return np.asarray(x, dtype=np.float64)
 
 
 def constant(x: Any) -> Any:
     """An array without its derivatives, at every level; anything else as it is."""
     return x.detach() if level_of(x) else x
+
+
+def one(x: Any, name: str, what: str) -> Any:
+    """An array without its derivatives. Raises where `func.vmap` batches it."""
+    x = constant(x)
+    if level_of(x) and Examples([x]).batched:
+        raise NotImplementedError(f"{name}: {what} is batched by vmap; where the solver starts is the same for all examples. Solve them one by one")
+    return x
 
 
 class _Number(Function):
@@ -125,6 +140,8 @@ class Examples:
         raw = numbers(number) if number is not None else np.zeros(())
         self.batched = raw.ndim > 0
         self.count = int(raw.size)
+        if not self.count:
+            raise ValueError("a solver inside of vmap over an axis without elements: there is no example to solve")
         self._number = constant(number) if self.batched else None
 
     def values(self, x: Any) -> Any:

@@ -15,7 +15,7 @@ from multigrad.extend import innermost, level_of
 
 from .arguments import Point, ravelled
 from .implicit import jacobian
-from .levels import Examples, constant, numbers, orders
+from .levels import Examples, constant, numbers, one, orders
 from .program import Opaque, Program
 from .progress import Bar
 
@@ -138,7 +138,7 @@ def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = N
     system is solved directly.
 
     Raises RuntimeError where the method does not converge; TypeError and ValueError for a `b` or a result of
-    `matvec` that does not fit; ImportError where progress needs tqdm.
+    `matvec` that does not fit, and for a matvec that is not linear; ImportError where progress needs tqdm.
     """
     point = Point(b, "linear_solve")
     method = method or ("cg" if symmetric else "gmres")
@@ -156,6 +156,8 @@ def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = N
     with mg.no_grad():
         first = product(zeros)
     examples = Examples([first, right])
+    if np.any(examples.values(first)):
+        raise ValueError("linear_solve: matvec is not linear: it does not return zeros for zeros. Subtract its constant part from b")
     settings = {"rtol": float(mg.namespace(point.raw).finfo(point.raw.dtype).eps) ** (2 / 3) if rtol is None else rtol, "atol": atol}
     settings |= {} if maxiter is None else {"maxiter": maxiter}
     if method == "gmres":
@@ -164,7 +166,7 @@ def linear_solve(matvec: Callable[[Any], Any], b: Any, *, method: str | None = N
         settings.pop("atol")
     with Bar(progress, "linear_solve", "products") as bar:
         system = _System(point, symmetric, method, settings, bar)
-        x = _solved(system, product, right, zeros, None if x0 is None else numbers(constant(ravelled(x0))), examples)
+        x = _solved(system, product, right, zeros, None if x0 is None else numbers(one(ravelled(x0), "linear_solve", "x0")), examples)
     return point.unravel(x)
 
 

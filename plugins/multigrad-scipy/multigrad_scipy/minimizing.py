@@ -11,12 +11,13 @@ import scipy.optimize
 
 import multigrad as mg
 from multigrad import func
+from multigrad.errors import GradientError
 from multigrad.extend import innermost, is_array, level_of
 
 from .active import minimum
 from .arguments import Point, as_tuple, ravelled
 from .constraints import Constraint, Limits, as_limits, box, dense, read
-from .levels import Examples, backend_of, constant, numbers, orders
+from .levels import Examples, backend_of, constant, numbers, one, orders
 from .progress import Bar
 from .results import gathered
 
@@ -67,7 +68,7 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     method = method or ("SLSQP" if held else "L-BFGS-B" if limits is not None else "BFGS")
     with Bar(progress, "minimize", "iterations") as bar:
         found = [problem.solve(i, method, jac, hess, hessp, tol, callback, options, bar) for i in range(problem.examples.count)]
-    return problem.result(found, order)
+    return problem.result(found, order, jac)
 
 
 class _Problem:
@@ -110,7 +111,7 @@ class _Problem:
             user = hess
             hess = lambda z: dense(called(lambda v: user(point.unravel(v), *self.args), z), point.size)
         if hess is None and hessp is None and kind in PRODUCT:
-            hessp = lambda z, p: called(lambda v: func.jvp(self.gradient, (v,), (point.array(p),))[1], z)
+            hessp = self._products(called)
         elif callable(hessp):
             product = hessp
             hessp = lambda z, p: called(lambda v: ravelled(product(point.unravel(v), point.unravel(point.array(p)), *self.args)), z)
@@ -119,7 +120,20 @@ class _Problem:
                                        hess=hess, hessp=hessp, bounds=bounds, tol=tol, callback=point.told(callback, bar), options=options,
                                        constraints=[c.plain(point, self.examples, i) for c in self.constraints])
 
-    def result(self, found: list[Any], order: int | None) -> Any:
+    def _products(self, called: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        """The products of the Hessian, which is its own transpose, with vectors: by one pullback of the gradient for all at a point."""
+        last: list[Any] = []
+
+        def product(z: Any, p: Any) -> Any:
+            if not last or not np.array_equal(last[0], z):
+                with mg.no_grad():
+                    last[:] = np.array(z), func.vjp(self.gradient, self.point.array(z))
+            _, pullback = last[1]
+            return called(lambda v: pullback(v)[0], p)
+
+        return product
+
+    def result(self, found: list[Any], order: int | None, jac: Any = None) -> Any:
         point, examples = self.point, self.examples
         slope = "grad" if found and "grad" in found[0] else "jac"  # trust-constr has the Jacobians of constraints in jac
         result = gathered(found, point, examples, ("x", "fun", slope), ("x", slope))
@@ -131,6 +145,10 @@ class _Problem:
             result.update(x=point.unravel(x), fun=mg.reshape(self.value(x), ()))
             if slope in result:
                 result[slope] = point.unravel(self.gradient(x))
+        elif callable(jac) and orders(ravelled(jac(point.unravel(there), *self.args))):
+            raise GradientError(f"{point.name}: jac refers to something that requires grad or is being differentiated, but what fun returns does not "
+                                "depend on it: write fun with array functions, without detach() or numbers, since derivatives follow from it; or "
+                                "detach() what jac refers to")
         return result
 
 
@@ -161,6 +179,7 @@ def minimize_scalar(fun: Callable[..., Any], bracket: Any = None, bounds: Any = 
     """
     args = as_tuple(args)
     ends = [*(() if bounds is None else bounds), *(() if bracket is None else bracket)]
+    bracket = None if bracket is None else [one(x, "minimize_scalar", "bracket") for x in bracket]
     start = 0.0 if not ends else ends[0] if bounds is None else sum(float(numbers(constant(x)).ravel()[0]) for x in bounds) / 2
     arrays = [x for x in (*ends, *args) if is_array(x) and mg.namespace(x).isdtype(x.dtype, "real floating")]
     raw = innermost(arrays[0]) if arrays else innermost(mg.asarray(0.5))

@@ -89,7 +89,7 @@ class Program:
     def outside(self, x: Any) -> Any:
         if not level_of(x):
             return x
-        if not mg.namespace(x).isdtype(x.dtype, "real floating"):
+        if not mg.namespace(x).isdtype(x.dtype, ("real floating", "complex floating")):
             return innermost(x)
         for i, y in enumerate(self.arrays):
             if x is y:
