@@ -9,7 +9,7 @@ import numpy as np
 
 from multigrad_conformance import Draw, Kink, Sample
 
-WHOLE, REAL = np.asarray([[0, 1, 2], [3, 5, 1]]), np.asarray([[0.3, 1.0, 2.5], [3.7, 0.5, 1.2]])
+WHOLE, REAL = np.asarray([[0.0, 1.0, 2.0], [3.0, 5.0, 1.0]]), np.asarray([[0.3, 1.0, 2.5], [3.7, 0.5, 1.2]])
 
 
 def i0(draw: Draw) -> Iterator[Sample]:

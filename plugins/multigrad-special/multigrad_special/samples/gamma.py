@@ -33,8 +33,8 @@ def polygamma(draw: Draw) -> Iterator[Sample]:
         yield Sample(f"order {n}", n, draw.positive(2, 3), short=n in (0, 2))
     yield Sample("large", 1, draw.real(6, low=3.0, high=40.0))
     yield Sample("between poles", 2, draw.real(6, low=-2.7, high=-2.3), short=True)
-    yield Sample("orders", np.asarray([[0, 1, 2], [3, 1, 0]]), draw.positive(2, 3), differentiable=("x",), short=False)
-    yield Sample("orders between poles", np.asarray([1, 2, 3]), draw.real(2, 3, low=-2.7, high=-2.3), differentiable=("x",), short=False)
+    yield Sample("orders", np.asarray([[0.0, 1.0, 2.0], [3.0, 1.0, 0.0]]), draw.positive(2, 3), differentiable=("x",), short=False)
+    yield Sample("orders between poles", np.asarray([1.0, 2.0, 3.0]), draw.real(2, 3, low=-2.7, high=-2.3), differentiable=("x",), short=False)
 
 
 def beta(draw: Draw) -> Iterator[Sample]:

@@ -53,11 +53,11 @@ def stdtrit(draw: Draw) -> Iterator[Sample]:
 
 
 def _counts(draw: Draw) -> Iterator[Sample]:
-    yield Sample("inside", np.asarray([0, 1, 3]), np.asarray([3, 4, 7]), draw.real(3, low=0.2, high=0.8))
+    yield Sample("inside", np.asarray([0.0, 1.0, 3.0]), np.asarray([3.0, 4.0, 7.0]), draw.real(3, low=0.2, high=0.8))
 
 
 def _counts_of_quantiles(draw: Draw) -> Iterator[Sample]:
-    yield Sample("inside", np.asarray([2]), np.asarray([4]), draw.real(1, low=0.2, high=0.8))
+    yield Sample("inside", np.asarray([2.0]), np.asarray([4.0]), draw.real(1, low=0.2, high=0.8))
 
 
 bdtr = bdtrc = nbdtr = nbdtrc = _counts

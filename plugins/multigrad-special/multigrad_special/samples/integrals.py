@@ -22,8 +22,8 @@ def expi(draw: Draw) -> Iterator[Sample]:
 
 
 def expn(draw: Draw) -> Iterator[Sample]:
-    yield Sample("orders", np.asarray([[0, 1, 2], [3, 7, 30]]), draw.positive(2, 3))
-    yield Kink("ends", np.asarray([2, 3, 1]), [0.0, 0.0, -1.0], gradients={"x": [-INF, -1.0, NAN]}, short=False)
+    yield Sample("orders", np.asarray([[0.0, 1.0, 2.0], [3.0, 7.0, 30.0]]), draw.positive(2, 3))
+    yield Kink("ends", np.asarray([2.0, 3.0, 1.0]), [0.0, 0.0, -1.0], gradients={"x": [-INF, -1.0, NAN]}, short=False)
 
 
 def spence(draw: Draw) -> Iterator[Sample]:
