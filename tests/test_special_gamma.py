@@ -209,3 +209,40 @@ def test_under_jit() -> None:
     n, x = np.asarray([0, 1, 3]), np.asarray([0.4, 2.5, 11.0])
     expected = scipy.special.polygamma(n + 1, x) + scipy.special.psi(x)
     np.testing.assert_allclose(jax.jit(slope)(jax.numpy.asarray(n), jax.numpy.asarray(x)), expected, rtol=1e-12)
+
+
+def test_poch_of_an_integer_step_between_poles_is_differentiated_by_both() -> None:
+    """The mixed derivative is that of poch(z, m) by m, which has a term in pi / tan(pi z), at nearby z."""
+    def by_m(z: float) -> Any:
+        t = mg.asarray(np.asarray([5.0]), requires_grad=True)
+        return mg.autograd.grad(mg.special.poch(mg.asarray(np.asarray([z])), t), [t])[0].item()
+
+    z, m = (mg.asarray(np.asarray([v]), requires_grad=True) for v in (-19.611813622647432, 5.0))
+    (g,) = mg.autograd.grad(mg.special.poch(z, m), [z], create_graph=True)
+    difference = (by_m(-19.611813622647432 + 1e-6) - by_m(-19.611813622647432 - 1e-6)) / 2e-6
+    (mixed,) = slopes(g, m)
+    np.testing.assert_allclose(mixed, [difference], rtol=1e-6)
+    np.testing.assert_allclose(mixed, [-17808654.906894433], rtol=1e-10)
+
+
+def test_poch_between_integers_has_no_mixed_derivative_where_it_jumps() -> None:
+    z, m = (mg.asarray(np.asarray([v]), requires_grad=True) for v in (-5.0, 2.0))
+    with np.errstate(all="ignore"):
+        (g,) = mg.autograd.grad(mg.special.poch(z, m), [z], create_graph=True)
+        np.testing.assert_allclose(values(g), [-9.0], rtol=1e-14)
+        assert np.isnan(slopes(g, m)[0]).all()
+
+
+@pytest.mark.parametrize("a, b", [(-1.75, 0.75), (0.5, -1.5), (2.5, -4.5)])
+def test_beta_has_a_gradient_at_its_zeros(a: float, b: float) -> None:
+    """Where a + b is -n, 1 / gamma(a + b) has the slope (-1)**n n!."""
+    x, y = (mg.asarray(np.asarray([v]), requires_grad=True) for v in (a, b))
+    n = round(-a - b)
+    slope = scipy.special.gamma(a) * scipy.special.gamma(b) * (-1) ** n * math.factorial(n)
+    np.testing.assert_allclose(slopes(mg.special.beta(x, y), x, y), [[slope], [slope]], rtol=1e-13)
+
+
+def test_binom_is_differentiated_twice_where_it_is_0() -> None:
+    n, k = (mg.asarray(np.asarray([v]), requires_grad=True) for v in (-2.751159014718233, -2.0))
+    (g,) = mg.autograd.grad(mg.special.binom(n, k), [k], create_graph=True)
+    np.testing.assert_allclose(slopes(g, n, k), [[-1.4461973769729835], [7.1008986882992184]], rtol=1e-11)

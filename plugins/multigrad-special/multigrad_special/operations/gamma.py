@@ -98,11 +98,13 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
     both, up = low & high, low & ~high
     by_up = xp.special.gamma(xp.where(up, top, 1.0)) * xp.special.gamma(1 - xp.where(up, z, 0.0)) * _cosine(xp, z)
     by_up = by_up + ans * (xp.special.digamma(xp.where(up, top, 1.0)) - xp.special.digamma(1 - xp.where(up, z, 0.0)))
-    whole = m == xp.round(m)
     a = xp.where(both, 1 - top, 1.0)
     step = xp.where(both, m, 0.0)
-    sine = xp.where(whole | ~both, 1.0, _sine(xp, z, m))
-    by_both = -ans * _digamma_step(xp, a, step) + xp.special.poch(a, step) * math.pi * xp.where(whole, 0.0, _sine(xp, m)) / (sine * sine)
+    sine = xp.where(both, _sine(xp, z, m), 1.0)
+    jump = (sine == 0) & (m == xp.round(m))  # by m, where poch is a polynomial in z: a root has no derivative at 0
+    turn = xp.where(jump, 0 * xp.sqrt(xp.where(jump, 0 * m, 1.0)), _sine(xp, m))
+    sine = xp.where(jump, 1.0, sine)
+    by_both = -ans * _digamma_step(xp, a, step) + xp.special.poch(a, step) * math.pi * turn / (sine * sine)
     plain = ans * _digamma_step(xp, xp.where(low, 1.0, z), xp.where(low, 0.0, m))
     return xp.where(both, by_both, xp.where(up, by_up, plain))
 
@@ -152,6 +154,18 @@ def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     return xp.where(known, xp.where(inside, step, plain), math.nan)
 
 
+def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
+    """ans (digamma(a) - digamma(a + b)) by a; below 1/2 digamma(a + b) is reflected, since where it has a pole, ans is 0 (DLMF 5.5.3, 5.5.4)."""
+    a, b = _alike(xp, a, b)
+    low = a + b < 0.5
+    rest = xp.where(low, 1 - (a + b), 0.5)
+    most, least = xp.where(low & (a < b), b, a), xp.where(low & (a < b), a, b)
+    turn = _cosine(xp, a, b) / xp.where(low, _sine(xp, least), 1.0)
+    turned = ans * (xp.special.digamma(xp.where(low, a, 0.5)) - xp.special.digamma(rest))
+    turned = turned + math.pi * turn * xp.special.beta(xp.where(low, most, 1.0), rest)
+    return xp.where(low, turned, -ans * _digamma_step(xp, xp.where(low, 1.0, a), xp.where(low, 1.0, b)))
+
+
 def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
     """d (d - 1) / 4 log(pi) and the sum of gammaln(a - j / 2) over j below d (DLMF 35.3.4)."""
     try:
@@ -190,7 +204,7 @@ def declarations() -> list[mg.registry.Op]:
                               doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, "
                                   "where SciPy raises."),
         declare("beta(a, b, /)", "The beta function, gamma(a) gamma(b) / gamma(a + b).", numpy=f"{ON_NUMPY}beta", jax=f"{ON_JAX}beta",
-                a=lambda xp, a, b, ans: -ans * _digamma_step(xp, a, b), b=lambda xp, a, b, ans: -ans * _digamma_step(xp, b, a)),
+                a=lambda xp, a, b, ans: _beta_slope(xp, a, b, ans), b=lambda xp, a, b, ans: _beta_slope(xp, b, a, ans)),
         declare("betaln(a, b, /)", "The logarithm of the absolute value of the beta function.", numpy=f"{ON_NUMPY}betaln", jax=f"{ON_JAX}betaln",
                 a=lambda xp, a, b: -_digamma_step(xp, a, b), b=lambda xp, a, b: -_digamma_step(xp, b, a)),
         declare("poch(z, m, /)", "gamma(z + m) / gamma(z), Pochhammer's symbol.", numpy=f"{ON_NUMPY}poch", jax=f"{ON_JAX}poch",
