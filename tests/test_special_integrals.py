@@ -211,3 +211,40 @@ def test_kl_div_of_close_numbers_has_no_cancellation(backend: str) -> None:
     xp = mg.namespace(backend)
     x, d = np.asarray([0.3, 2.0]), np.asarray([2.0**-30, -(2.0**-20)])
     np.testing.assert_allclose(values(xp.special.kl_div(argument(xp, x), argument(xp, x + d))), d * d / (2 * x) * (1 - 2 * d / (3 * x)), rtol=1e-8)
+
+
+@pytest.mark.parametrize("a, b, x", [(-3.0, 6.25, 239.0), (-3.0, 6.25, 1e4), (2.5, -0.5, -300.0), (-4.0, 10.5, 5.0), (0.0, 2.0, 500.0)])
+def test_hyp1f1_that_is_a_polynomial_is_one_everywhere(a: float, b: float, x: float) -> None:
+    xp = mg.namespace("strict")
+    y = xp.special.hyp1f1(*(xp.asarray([v]) for v in (a, b, x)))
+    np.testing.assert_allclose(values(y), [scipy.special.hyp1f1(a, b, x)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("a, b, x", [(-3.0, 6.25, 239.0), (-12.0, 1.5, 226.0), (2.5, 0.5, -200.0)])
+def test_hyp1f1_by_its_parameters_where_gamma_has_a_pole(a: float, b: float, x: float) -> None:
+    """By a far out; by b where that is no polynomial. The derivatives are those between neighbouring points."""
+    def gradient(a: float, b: float) -> list[float]:
+        u, v = (mg.asarray(np.asarray([w]), requires_grad=True) for w in (a, b))
+        return [g.item() for g in mg.autograd.grad(mg.special.hyp1f1(u, v, mg.asarray(np.asarray([x]))), [u, v])]
+
+    h = 2.0**-20
+    at, sides = gradient(a, b), [gradient(a + d, b) for d in (h, -h)]
+    np.testing.assert_allclose(at[0], (sides[0][0] + sides[1][0]) / 2, rtol=1e-9)
+    if x < 0:
+        np.testing.assert_allclose(at[1], (sides[0][1] + sides[1][1]) / 2, rtol=1e-9)
+
+
+def test_hyp1f1_whose_terms_cancel_says_so() -> None:
+    """With a at -80 the terms are 1e20 times the sum."""
+    xp = mg.namespace("strict")
+    assert np.isnan(values(xp.special.hyp1f1(*(xp.asarray([v]) for v in (-80.5, 0.5, 40.0))))).all()
+    root = 0.7  # of the polynomial 1 - x / 0.7
+    assert abs(values(xp.special.hyp1f1(*(xp.asarray([v]) for v in (-1.0, 0.7, root))))[0]) < 1e-15
+
+
+def test_hyp1f1_has_no_second_derivative_where_it_has_no_first() -> None:
+    a, b, x = (mg.asarray(np.asarray([v]), requires_grad=True) for v in (15.0006, -16.24, 202.5))
+    grads = mg.autograd.grad(mg.special.hyp1f1(a, b, x), [a, b], create_graph=True)
+    assert np.isnan([g.item() for g in grads]).all()
+    second = [h for g in grads for h in mg.autograd.grad(g, [a, b, x], retain_graph=True)]
+    assert np.isnan([h.item() for h in second]).all()

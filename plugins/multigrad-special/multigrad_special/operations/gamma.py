@@ -155,9 +155,12 @@ def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
 
 
 def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
-    """ans (digamma(a) - digamma(a + b)) by a; below 1/2 digamma(a + b) is reflected, since where it has a pole, ans is 0 (DLMF 5.5.3, 5.5.4)."""
+    """ans (digamma(a) - digamma(a + b)) by a.
+
+    Where a or b is negative and the sum below 1/2, digamma(a + b) is reflected: where it has a pole, ans is 0 (DLMF 5.5.3, 5.5.4).
+    """
     a, b = _alike(xp, a, b)
-    low = a + b < 0.5
+    low = (a + b < 0.5) & ((a <= 0) | (b <= 0))
     rest = xp.where(low, 1 - (a + b), 0.5)
     most, least = xp.where(low & (a < b), b, a), xp.where(low & (a < b), a, b)
     turn = _cosine(xp, a, b) / xp.where(low, _sine(xp, least), 1.0)

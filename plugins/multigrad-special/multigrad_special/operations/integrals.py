@@ -11,7 +11,7 @@ from ..standard.common import refuse
 from ..standard.confluent import evaluated
 from ..standard.forms import floats
 from .declare import ON_JAX, ON_NUMPY, declare
-from .gamma import _digamma_step
+from .gamma import _digamma_step, _rgamma_slope
 
 
 def _exp1_slope(xp: Any, x: Any) -> Any:
@@ -47,7 +47,7 @@ def _hyp1f1_by(by: str) -> Any:
             raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
         a, b, x = floats(xp, a, b, x)
         return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
-                         step=lambda u, v: _digamma_step(xp, u, v))
+                         step=lambda u, v: _digamma_step(xp, u, v), fall=lambda v: _rgamma_slope(xp, v, 0.0 * v))
 
     return slope
 
@@ -71,7 +71,8 @@ def declarations() -> list[mg.registry.Op]:
                 numpy=f"{ON_NUMPY}spence", jax=f"{ON_JAX}spence", cupy=None, z=_spence_slope),
         declare("hyp1f1(a, b, x, /)",
                 "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
-                "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20.",
+                "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20, or where their terms cancel more "
+                "than half of the digits.",
                 numpy=f"{ON_NUMPY}hyp1f1", jax=f"{ON_JAX}hyp1f1", cupy=None,
                 a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
     ]
