@@ -35,9 +35,10 @@ def main() -> int:
     start = time.monotonic()
     work = partial(_measured, backends=tuple(options.backends.split(",")))
     with ProcessPoolExecutor(options.jobs) as pool:
-        worst = [row for rows in pool.map(work, names) for row in rows]
-    for w, bar in worst:
-        print(line(w, bar))
+        worst = []
+        for rows in pool.map(work, names):
+            worst += rows
+            print(*(line(w, bar) for w, bar in rows), sep="\n", flush=True)
     missed = [(w, bar) for w, bar in worst if w.size is not None and not w.size <= bar]
     print(f"\n{len(names)} functions in {time.monotonic() - start:.0f} s, {len(missed)} beyond the bar")
     print(*(line(w, bar) for w, bar in missed), sep="\n")
@@ -53,7 +54,11 @@ def _measured(name: str, backends: tuple[str, ...]) -> list[tuple[Worst, float]]
 
         jax.config.update("jax_enable_x64", True)
     mg.namespace("numpy")
-    return [(w, w.bar) for w in everywhere.measured(name, backends)]
+    try:
+        return [(w, w.bar) for w in everywhere.measured(name, backends)]
+    finally:
+        if "jax" in backends:
+            jax.clear_caches()  # what was compiled for one function, gigabytes for all of them
 
 
 def line(w: Worst, bar: float) -> str:

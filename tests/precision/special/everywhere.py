@@ -154,7 +154,7 @@ def _array(column: tuple[Any, ...], dtype: Any) -> Any:
 
 def _grouped(name: str, points: Points, dtype: Any) -> Iterator[tuple[list[int], list[Any]]]:
     """The positions of the points that have the same plain arguments, and the arguments at these points."""
-    plain = [i for i, role in enumerate(registry.OPS[name].roles.values()) if role == "plain"]
+    plain = [i for i, role in enumerate(registry.OPS[name].roles.values()) if role == "plain" and i < len(points[0])]  # the others have defaults
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, point in enumerate(points):
         groups.setdefault(tuple(point[i] for i in plain), []).append(k)
