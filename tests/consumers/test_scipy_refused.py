@@ -53,7 +53,6 @@ CONVERTING: dict[str, tuple[Any, ...]] = {
     "spatial.distance.euclidean": (distance.euclidean, V, W),
     "stats.spearmanr": (lambda x, y: tuple(stats.spearmanr(x, y)), V, W),
     "stats.wasserstein_distance": (stats.wasserstein_distance, V, W),
-    "stats.f_oneway": (lambda x, y: tuple(stats.f_oneway(x, y)), V, W),
 }
 
 # Written in terms of the standard, but for arrays that may be written to after their use. PyTorch refuses them as well.
