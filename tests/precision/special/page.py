@@ -46,6 +46,8 @@ def whose(op: registry.Op, backend: str) -> str:
     """Whose function a library runs: its own, the form in the standard, SciPy's, or none."""
     if op.kind == "composite":
         return "made of others"
+    if callable(op.forward):  # one for every library
+        return "the standard's"
     target: Any = op.forward.get(backend, op.forward.get("*"))
     return "none" if target is None else next(word for start, word in WHOSE.items() if target.startswith(start))
 
