@@ -148,6 +148,8 @@ class BreakObserver(Observer):
         frame = caller()  # what sets the flag
         assert frame is not None
         frame = frame.f_back
+        if frame is not None and frame.f_code is tensor.Tensor.requires_grad_.__code__:
+            frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename
         if maker not in MAKERS and maker.startswith(OWN):  # a transformation takes the derivative by it for what it was made of
             base = None if result._view is None else result._view[0]
