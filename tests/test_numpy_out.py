@@ -87,3 +87,11 @@ def test_out_must_fit_as_in_numpy() -> None:
 def test_an_option_that_is_a_tensor_is_named(name: str) -> None:
     with pytest.raises(TypeError, match=rf"numpy.(\w+.reduce|{name}): a Tensor is given for an option only, beside NumPy arrays. Wrap the arrays"):
         getattr(np, name)(X, where=mg.asarray(X > 1))
+
+
+def test_an_operand_in_the_place_of_an_out_that_is_given_by_keyword_only_is_an_operand() -> None:
+    x = mg.asarray(X, requires_grad=True)
+    np.testing.assert_array_equal(np.einsum("ab->b", x).detach().numpy(), X.sum(0))
+    (g,) = mg.autograd.grad(mg.sum(np.einsum("ab->b", x) * mg.asarray(X[0])), x)
+    np.testing.assert_array_equal(g.numpy(), np.broadcast_to(X[0], X.shape))
+    assert mg.func.jvp(lambda x: np.einsum("ab->ba", x), (X,), (2.0 * X,))[1].shape == (3, 2)

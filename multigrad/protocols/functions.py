@@ -62,9 +62,11 @@ def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[st
 def _place_of_out(function: Any) -> int:
     """The place of `out` among the arguments of a function; -1 if it is given by keyword only, or its signature is not known."""
     try:
-        return list(signature(function).parameters).index("out")
+        parameters = signature(function).parameters
     except ValueError:
         return -1
+    out = parameters.get("out")
+    return list(parameters).index("out") if out is not None and out.kind is not Parameter.KEYWORD_ONLY else -1
 
 
 def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
