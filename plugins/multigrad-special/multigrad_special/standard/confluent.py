@@ -58,8 +58,9 @@ def evaluated(xp: Any, a: Any, b: Any, x: Any, by: str | None = None, *, gamma: 
     # Of a polynomial far out the terms are missing that only the derivative by c has.
     summed = summed & (within | ends & ((by is None) | (by == "b") & ~below))
     finite = ~summed & (y < math.inf)
-    given = (xp.where(finite, v, harmless) for v, harmless in ((b, 1.5), (c[0], 1.5), (c[1], 0.0), (d[0], 0.0), (d[1], 0.0), (y, 1000.0)))
-    distant, reached = _far(xp, *given, below, by, gamma, digamma, step, fall)
+    far_b, far_y = xp.where(finite, b, 1.5), xp.where(finite, y, 1000.0)
+    far_c, far_d = ((xp.where(finite, v[0], harmless), xp.where(finite, v[1], 0.0)) for v, harmless in ((c, 1.5), (d, 0.0)))
+    distant, reached = _far(xp, far_b, far_c, far_d, far_y, below, by, gamma, digamma, step, fall)
     known = xp.isfinite(a + b + x) & (summed | reached)
     value = xp.where(summed, near, distant) * xp.where(known, xp.ones_like(y), math.nan)  # so that further derivatives are nan as well
     return value if by is None else value + _edge(xp, summed & (rough | ends & ~within), a + b + x)
@@ -82,16 +83,17 @@ def _near(xp: Any, b: Any, c: Pair, y: Any, below: Any, by: str | None, cut: Any
     return half * (sums.total if by is None else sums.slope) / shrunk[..., 0] * half, sums.settled, sums.rough
 
 
-def _far(xp: Any, b: Any, c: Any, c_low: Any, d: Any, d_low: Any, y: Any, below: Any, by: str | None, gamma: Any, digamma: Any,
-         step: Any, fall: Any) -> tuple[Any, Any]:
+def _far(xp: Any, b: Any, exact_c: Pair, exact_d: Pair, y: Any, below: Any, by: str | None, gamma: Any, digamma: Any, step: Any,
+         fall: Any) -> tuple[Any, Any]:
     """gamma(b) / gamma(c) y**-d times the sum of (d)_k (1 - c)_k / (k! y**k), d being b - c, for a positive argument times exp(y)."""
+    c, d, bits = exact_c[0], exact_d[0], xp.finfo(y.dtype).bits
     half = xp.exp(xp.where(below, 0.0, 0.5 * y))
     pole = (c <= 0) & (c == xp.floor(c)) & (by is not None)
     safe = xp.where(pole, 1.5, c)
     front = half * (gamma(b) / gamma(safe)) * y**-d * half
     j = _numbers(xp, y, FAR_TERMS - 1)
     one, under, far = xp.ones_like(y)[..., None], below[..., None], y[..., None]
-    p, q = _factor(xp, _raised((d, d_low), j)), _factor(xp, _raised(plus(two_sum(1 + 0 * c, -c), -c_low), j))
+    p, q = _factor(xp, _raised(exact_d, j)), _factor(xp, _raised(plus(two_sum(1 + 0 * c, -c), -exact_c[1]), j))
     slopes = {"a": [xp.where(under, one, -one)] * 2, "b": [xp.where(under, 0.0, one), xp.where(under, -one, 0.0)], None: None}[by]
     sums = _sums(xp, times(xp, p.kept, q.kept), two_product(xp, far, j + 1), one, xp.zeros_like(one) > 0, [p, q], slopes, both=True)
     if by is None:
@@ -99,7 +101,6 @@ def _far(xp: Any, b: Any, c: Any, c_low: Any, d: Any, d_low: Any, y: Any, below:
     sign = xp.where(below & (by == "a"), -1.0, xp.ones_like(y))
     of_front = sign * (xp.log(y) - digamma(safe)) if by == "a" else xp.where(below, step(safe, xp.where(below, d, 1.0)), digamma(b) - xp.log(y))
     slope = sums.slope + of_front * sums.total
-    bits = xp.finfo(y.dtype).bits
     exact = (xp.abs(sums.slope) + xp.abs(of_front * sums.total)) * float(xp.finfo(y.dtype).eps) * SPARE <= BARS[bits] * xp.abs(slope)
     # At a pole of gamma(c) the slope of its reciprocal is all that is left; further derivatives are nan there.
     at_pole = half * gamma(b) * fall(xp.where(pole, c, 0.0)) * y**-d * half * sign * sums.total + _edge(xp, pole, b + c + y)
