@@ -8,6 +8,12 @@ from typing import Any
 Points = list[tuple[Any, ...]]
 
 
+class Wide(tuple[Any, ...]):
+    """A point at which float32 has too few digits: the function says so by nan."""
+
+    __slots__ = ()
+
+
 def each(*columns: Any) -> Points:
     """Every combination."""
     return list(itertools.product(*columns))

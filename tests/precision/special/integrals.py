@@ -6,7 +6,7 @@ from typing import Any
 
 from mpmath import mp
 
-from .grids import MIDDLE, POSITIVE, Points, each
+from .grids import MIDDLE, POSITIVE, Points, Wide, each
 
 FUNCTIONS: dict[str, Any] = {
     "exp1": mp.e1,
@@ -29,5 +29,9 @@ POINTS: dict[str, Points] = {
         *each((0.3, 1.0, 2.5, 12.0), (0.7, 2.0, 15.5), (1e-8, 0.3, 2.5, 20.0, 70.0, 150.0, 400.0)),
         *((a, b, -x) for a, b, x in each((0.3, 1.0, 2.5), (3.1, 15.5), (1e-8, 0.3, 2.5, 20.0, 70.0, 150.0, 400.0))),
         *each((-0.5, -2.0, -3.7), (0.7, 2.0), (0.3, 30.0, -2.5, -20.0)),
+        *each((-6.0, -3.0 + 1e-3), (16.9, 5.5), (0.3, 40.0, 70.0)),
+        *each((7.0, 2.2), (-5.3, 3.5), (-0.3, -30.0, -450.0)),
+        *map(Wide, each((-17.7, -6.0, -3.0 + 1e-3), (16.9, 5.5), (89.0, 200.0, 500.0))),  # the terms cancel
+        *map(Wide, each((19.3, 7.0), (-5.3, 3.5), (-30.0, -150.0))),
     ],
 }

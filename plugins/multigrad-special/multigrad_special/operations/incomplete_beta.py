@@ -72,14 +72,14 @@ def _of_ratios() -> list[mg.registry.Op]:
                 dfd=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=False),
                 x=lambda xp, dfn, dfd, x: -tails.f_density(xp, dfn, dfd, x)),
         declare("fdtri(dfn, dfd, p, /)", "The x at which fdtr(dfn, dfd, x) is p.", jax=CALLS_SCIPY,
-                dfn=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=True) / tails.f_density(xp, dfn, dfd, ans),
-                dfd=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=False) / tails.f_density(xp, dfn, dfd, ans),
-                p=lambda xp, dfn, dfd, ans: 1 / tails.f_density(xp, dfn, dfd, ans)),
+                dfn=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=True),
+                dfd=lambda xp, dfn, dfd, ans: tails.f_quantile_partial(xp, dfn, dfd, ans, by_a=False),
+                p=lambda xp, dfn, dfd, p, ans: tails.f_quantile_slope(xp, dfn, dfd, ans, p)),
         declare("stdtr(df, x, /)", "The distribution function of Student's t distribution with df degrees of freedom.", cupy=None,
                 df=lambda xp, df, x: tails.t_partial(xp, df, x), x=lambda xp, df, x: tails.t_density(xp, df, x)),
         declare("stdtrit(df, p, /)", "The x at which stdtr(df, x) is p.", jax=CALLS_SCIPY, cupy=None,
-                df=lambda xp, df, ans: -tails.t_partial(xp, df, ans) / tails.t_density(xp, df, ans),
-                p=lambda xp, df, ans: 1 / tails.t_density(xp, df, ans)),
+                df=lambda xp, df, ans: tails.t_quantile_partial(xp, df, ans),
+                p=lambda xp, df, p, ans: tails.t_quantile_slope(xp, df, ans, p)),
     ]
 
 

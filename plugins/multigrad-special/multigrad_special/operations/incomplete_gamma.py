@@ -93,15 +93,20 @@ def _product(xp: Any, a: Any, x: Any) -> Any:
 
 def chdtr(xp: Any, df: Any, x: Any) -> Any:
     """Made of gammainc, so that what is saved is half of x, and x itself may be written to afterwards, as SciPy's tests do with a statistic."""
-    return xp.special.gammainc(_half(xp, df), _half(xp, x))
+    return xp.special.gammainc(*_halves(xp, df, x))
 
 
 def chdtrc(xp: Any, df: Any, x: Any) -> Any:
-    return xp.special.gammaincc(_half(xp, df), _half(xp, x))
+    return xp.special.gammaincc(*_halves(xp, df, x))
 
 
-def _half(xp: Any, x: Any) -> Any:
-    return 0.5 * (xp.astype(x, xp.asarray(0.0).dtype) if hasattr(x, "dtype") and xp.isdtype(x.dtype, "integral") else x)
+def _halves(xp: Any, *given: Any) -> list[Any]:
+    """Half of each. An array of integers takes the dtype that any function of the two has: by NumPy's promotion, elsewhere that of the floats."""
+    kinds = [xp.isdtype(x.dtype, "integral") if hasattr(x, "dtype") else False for x in given]
+    if not any(kinds):
+        return [0.5 * x for x in given]
+    dtype = xp.special.xlogy(*(xp.ones((), dtype=x.dtype) if hasattr(x, "dtype") else x for x in given)).dtype
+    return [0.5 * (xp.astype(x, dtype) if whole else x) for x, whole in zip(given, kinds, strict=True)]
 
 
 @elementwise

@@ -43,6 +43,8 @@ class Tail(NamedTuple):
     """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p)."""
     powers: Any
     """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
+    beyond: Any
+    """How much lower the logarithm of the end is than that of `u`: 0, unless the end is too small to be a number."""
 
 
 def constants(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -50,8 +52,8 @@ def constants(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
     return _first(xp, a, b), _first(xp, b, a), _powers(xp, a, b)
 
 
-def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, Any, Any] | None = None) -> Tail:
-    """The tail to integrate; harmless numbers where it is empty or where the arguments make no sense."""
+def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, Any, Any] | None = None, beyond: Any = 0.0) -> Tail:
+    """The tail to integrate; harmless numbers where it is empty or where the arguments make no sense. `beyond` is of the lower tail."""
     valid = (a > 0) & (b > 0) & (x >= 0) & (y >= 0) & ~xp.isinf(a) & ~xp.isinf(b)
     a, b = xp.where(valid, a, 1.0), xp.where(valid, b, 1.0)
     swap = valid & ((x > (a + 1) / (a + b + 2)) | (y == 0))
@@ -61,7 +63,7 @@ def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, A
     inside = valid & ~empty
     first = _first(xp, p, q) if known is None else xp.where(swap, known[1], known[0])
     return Tail(swap, empty, valid, p, q, xp.where(inside, u, p / (p + q)), xp.where(inside, v, q / (p + q)),
-                xp.where(inside, xp.where(swap, -d, d), 0.0), first, _powers(xp, p, q) if known is None else known[2])
+                xp.where(inside, xp.where(swap, -d, d), 0.0), first, _powers(xp, p, q) if known is None else known[2], beyond)
 
 
 def lower_and_upper(xp: Any, tail: Tail) -> tuple[Any, Any]:
@@ -105,6 +107,29 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
     The logarithm of the density at t has the derivative log(t) - E[log t] by p, which is log(1 + d/p) + shortfall(p, q) with the distance
     d = t (p + q) - p from the mean; at a constant ratio it is log(1 + d/p) - d/p + shortfall(p, q). By q it is the same with -d and q.
     """
+    slope = xp.exp(_log_scale(xp, tail)) * _scaled_partial(xp, tail, by_a, of_ratio)
+    return xp.where(tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, -slope, slope)), math.nan)
+
+
+def odds_partial(xp: Any, tail: Tail, by_a: bool) -> Any:
+    """The derivative of log(x / y) by a or by b where the tail keeps its value, beside that of log(a / b): of the logarithm of a quantile of F.
+
+    The scale of the tail is no part of it, nor are its rounding errors.
+    """
+    slope = _over_powers(xp, tail) * _scaled_partial(xp, tail, by_a, of_ratio=True)
+    return xp.where(tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, slope, -slope)), math.nan)
+
+
+def odds_slope(xp: Any, tail: Tail, lower: Any, upper: Any) -> Any:
+    """The derivative of log(x / y) by the lower tail, given both tails, inside: the integral of the smaller one over what it is."""
+    part = xp.where(tail.swap, upper, lower)
+    known = tail.valid & ~tail.empty & (part > 0)
+    slope = _over_powers(xp, tail) * _integrated(xp, tail)[1] / xp.where(known, part, 1.0)
+    return xp.where(known, slope, math.nan)
+
+
+def _scaled_partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool) -> Any:
+    """That of the tail to integrate, over its scale."""
     p, q, v = tail.p, tail.q, tail.v
     small = p < SMALL
     by_p = tail.swap if not by_a else ~tail.swap
@@ -117,8 +142,7 @@ def partial(xp: Any, tail: Tail, by_a: bool, of_ratio: bool = False) -> Any:
     at_0 = _change_at_0(xp, tail, by_p, of_ratio)
     if of_ratio:
         changed = changed + xp.where(small & by_p, xp.exp(q * _log(xp, v, tail.u)), 0.0)
-    slope = xp.exp(_log_scale(xp, tail)) * xp.where(small, at_0 * inner + changed, changed)
-    return xp.where(tail.valid, xp.where(tail.empty, 0.0, xp.where(tail.swap, -slope, slope)), math.nan)
+    return xp.where(small, at_0 * inner + changed, changed)
 
 
 # ----- the integrals -----
@@ -164,7 +188,8 @@ def _change_from_1(xp: Any, tail: Tail, w: Any, log: Any, by_p: Any, of_ratio: b
     """The derivative of the logarithm of the density at the nodes, for p >= 2."""
     p, q, u, v, d = (z[..., None] for z in tail[3:8])
     p = xp.where(p < SMALL, 1.0, p)
-    logs = xp.where(by_p, _log_to_mean(xp, p, q, u, d) - w, _log_to_mean(xp, q, p, v, -d) + log)
+    of_p = _log_to_mean(xp, p, q, u, d) + (tail.beyond + xp.zeros_like(tail.u))[..., None] - w
+    logs = xp.where(by_p, of_p, _log_to_mean(xp, q, p, v, -d) + log)
     if of_ratio:
         distance = d + u * xp.expm1(-w) * (p + q)
         logs = _log1p_less(xp, xp.where(by_p, distance / p, -distance / q), logs)
@@ -184,7 +209,8 @@ def _change_at_0(xp: Any, tail: Tail, by_p: Any, of_ratio: bool) -> Any:
     """The derivative of the logarithm of C, for p < 2."""
     p, q = xp.where(tail.p < SMALL, tail.p, 0.5), tail.q
     of_q = _excess(xp, p, q) if of_ratio else xp.log1p(p / q) + shortfall(xp, q, p)
-    return xp.where(by_p, xp.log(tail.u * (p + q)) - _below_log(xp, p + q) - xp.log1p(p) + _below_log(xp, 1 + p), of_q)
+    of_p = xp.log(tail.u * (p + q)) + tail.beyond - _below_log(xp, p + q) - xp.log1p(p) + _below_log(xp, 1 + p)
+    return xp.where(by_p, of_p, of_q)
 
 
 def _excess(xp: Any, p: Any, q: Any) -> Any:
@@ -202,7 +228,7 @@ def _log_scale(xp: Any, tail: Tail) -> Any:
     """The logarithm of u**p v**(q-1) / beta(p, q), or for p < 2 that of u**p / (p beta(p, q))."""
     p, q, u = tail.p, tail.q, tail.u
     small = xp.where(p < SMALL, p, 0.5)
-    below = small * xp.log(u * (q + SHIFT + small)) + tail.first
+    below = small * (xp.log(u * (q + SHIFT + small)) + tail.beyond) + tail.first
     return xp.where(p < SMALL, below, _log_powers(xp, tail, 0) - _log(xp, tail.v, u))
 
 
@@ -220,7 +246,13 @@ def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
     p, q, d = xp.where(large, p, 10.0), xp.where(large, q, 10.0), xp.where(large, d, 0.0)
     at, of = xp.where(large, u, 0.5), xp.where(large, v, 0.5)
     main = p * _log1p_less(xp, d / p, _log_to_mean(xp, p, q, at, d)) + q * _log1p_less(xp, -d / q, _log_to_mean(xp, q, p, of, -d))
-    return xp.where(large, main - less * (xp.log(at) + xp.log(of)), plain) + tail.powers
+    return xp.where(large, main - less * (xp.log(at) + xp.log(of)), plain) + tail.powers + (tail.p - less) * tail.beyond
+
+
+def _over_powers(xp: Any, tail: Tail) -> Any:
+    """The scale of the tail over u**p v**q / beta(p, q)."""
+    small = tail.p < SMALL
+    return xp.where(small, xp.exp(-tail.q * _log(xp, tail.v, tail.u)) / tail.p, 1 / tail.v)
 
 
 def _first(xp: Any, p: Any, q: Any) -> Any:
@@ -255,9 +287,12 @@ def _gammaln1p(xp: Any, s: Any) -> Any:
 
 
 def _gammaln(xp: Any, s: Any) -> Any:
-    """log gamma(s), for 0 < s <= 10."""
-    z = s + SHIFT
-    return (z - 0.5) * xp.log(z) - z + 0.5 * math.log(2 * math.pi) + stirling(z) - xp.sum(xp.log(_raised(xp, s)), axis=-1)
+    """log gamma(s), for 0 < s <= 10: by recurrence from between 1 and 2, where its terms are small."""
+    steps = xp.clip(xp.ceil(s) - 2, 0.0, None)
+    k = _constant(xp, s, list(range(1, SHIFT - 1)))
+    raised = xp.prod(xp.where(k <= steps[..., None], s[..., None] - k, 1.0), axis=-1)
+    near = s - steps
+    return _gammaln1p(xp, near) + xp.log(raised / near)
 
 
 def _below_log(xp: Any, z: Any) -> Any:
@@ -269,15 +304,18 @@ def _below_log(xp: Any, z: Any) -> Any:
 
 
 def shortfall(xp: Any, z: Any, step: Any) -> Any:
-    """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small beside z."""
-    high = z + SHIFT
+    """digamma(z + step) - digamma(z) - log(1 + step/z): as exact as the step where that is small beside z.
+
+    By the asymptotic series, below 10 by recurrence to there. What z + k adds is step / (z + k) / (z + k + step) less log(1 + r) with
+    r = step / (z + k) / (z + k + 1 + step): two parts of one sign.
+    """
+    below = z < SHIFT
+    high = xp.where(below, z + SHIFT, z)
     growth = xp.log1p(step / high)
-    raised = _raised(xp, z)
-    total = xp.sum(step[..., None] / raised / (raised + step[..., None]), axis=-1) + 0.5 * step / high / (high + step)
-    total = total - _series(xp, high, growth, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
-    lost = SHIFT / high * (step / (z + step))
-    far = lost > 0.5
-    return total + xp.where(far, xp.log(z / (z + step)) + growth, xp.log1p(-xp.where(far, 0.0, lost)))
+    total = 0.5 * step / high / (high + step) - _series(xp, high, growth, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
+    y, s = _raised(xp, xp.where(below, z, 1.0)), xp.where(below, step, 0.0)[..., None]
+    r = s / y / (y + 1 + s)
+    return total + xp.sum(r / (y + s) - _log1p_less(xp, r, xp.log1p(r)), axis=-1)
 
 
 def _series(xp: Any, high: Any, growth: Any, powers: list[int], factors: list[float]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .beta_tails import Tail, log_density, log_rise, lower_and_upper, partial, tail_of
+from .beta_tails import Tail, log_density, log_rise, lower_and_upper, odds_partial, odds_slope, partial, tail_of
 from .common import refuse
 from .error import ndtr
 
@@ -129,6 +129,21 @@ def f_partial(xp: Any, dfn: Any, dfd: Any, x: Any, *, by_a: bool) -> Any:
 
 
 @wide
+def f_quantile_partial(xp: Any, dfn: Any, dfd: Any, x: Any, *, by_a: bool) -> Any:
+    """The derivative by dfn, or by dfd, of the x at which fdtr(dfn, dfd, x) is what it is."""
+    return 0.5 * x * odds_partial(xp, f_tail(xp, dfn, dfd, x), by_a)
+
+
+@wide
+def f_quantile_slope(xp: Any, dfn: Any, dfd: Any, x: Any, p: Any) -> Any:
+    """The derivative by p of the x at which fdtr(dfn, dfd, x) is p."""
+    tail = f_tail(xp, dfn, dfd, x)
+    ends = tail.empty | (p <= 0) | (p >= 1)
+    inside = xp.where(ends, 1.0, x) * odds_slope(xp, tail, p, 1 - p)
+    return xp.where(ends, 1 / f_density(xp, dfn, dfd, x), inside)
+
+
+@wide
 def stdtr(xp: Any, df: Any, x: Any) -> Any:
     """The distribution function of Student's t distribution."""
     tail = 0.5 * lower_and_upper(xp, t_tail(xp, df, x))[0]
@@ -141,7 +156,12 @@ def t_tail(xp: Any, df: Any, x: Any) -> Tail:
     far = xp.isinf(square)
     total = xp.where(far, 1.0, square + df)
     y, rest = xp.where(far, 1.0, square) / total, xp.where(far, 0.0, df) / total
-    return tail_of(xp, 0.5 * df, xp.where(df > 0, 0.5, df), rest, y, 0.5 * rest * (1 - xp.where(far, 0.0, square)))
+    kind = xp.finfo(x.dtype)
+    least = float(kind.smallest_normal) / float(kind.eps)
+    tiny = (df > 0) & (rest < least) & ~xp.isinf(x)  # the end, df / x**2; its powers may well be numbers
+    beyond = xp.where(tiny, xp.log(xp.where(tiny, df, 1.0)) - 2 * xp.log(xp.where(tiny, xp.abs(x), 1.0)) - math.log(least), 0.0)
+    d = xp.where(tiny, -0.5 * df, 0.5 * rest * (1 - xp.where(far, 0.0, square)))
+    return tail_of(xp, 0.5 * df, xp.where(df > 0, 0.5, df), xp.where(tiny, least, rest), y, d, beyond=beyond)
 
 
 @wide
@@ -150,7 +170,9 @@ def t_density(xp: Any, df: Any, x: Any) -> Any:
     valid, far = df > 0, xp.isinf(df)
     df = xp.where(valid & ~far, df, 1.0)
     log = log_rise(xp, 0.5 * df, xp.asarray(0.5, dtype=df.dtype, device=xp.device_of(df))) - 0.5 * xp.log(df)
-    log = xp.where(far, -0.5 * x * x - 0.5 * math.log(2), log - 0.5 * (df + 1) * xp.log1p(x * x / df))
+    beyond = xp.isinf(x * x / df) & ~far & ~xp.isinf(x)  # of its square only the logarithm is a number
+    growth = xp.where(beyond, 2 * xp.log(xp.where(beyond, xp.abs(x), 1.0)) - xp.log(df), xp.log1p(xp.where(beyond, 1.0, x * x) / df))
+    log = xp.where(far, -0.5 * x * x - 0.5 * math.log(2), log - 0.5 * (df + 1) * growth)
     return xp.where(valid, xp.exp(log) / math.sqrt(math.pi), math.nan)
 
 
@@ -159,6 +181,21 @@ def t_partial(xp: Any, df: Any, x: Any) -> Any:
     """The derivative of stdtr(df, x) by df."""
     slope = 0.25 * partial(xp, t_tail(xp, df, x), True, of_ratio=True)
     return xp.where(x < 0, slope, -slope)
+
+
+@wide
+def t_quantile_partial(xp: Any, df: Any, x: Any) -> Any:
+    """The derivative by df of the x at which stdtr(df, x) is what it is: x**-2 is the ratio of the beta distribution."""
+    return -0.25 * x * odds_partial(xp, t_tail(xp, df, x), True)
+
+
+@wide
+def t_quantile_slope(xp: Any, df: Any, x: Any, p: Any) -> Any:
+    """The derivative by p of the x at which stdtr(df, x) is p."""
+    tail = t_tail(xp, df, x)
+    outer = tail.valid & ~tail.empty & ~tail.swap & (p > 0) & (p < 1)
+    part = xp.where(outer, 2 * xp.where(p < 0.5, p, 1 - p), 0.5)
+    return xp.where(outer, xp.where(outer, xp.abs(x), 1.0) * odds_slope(xp, tail, part, 1 - part), 1 / t_density(xp, df, x))
 
 
 # ----- counts -----
