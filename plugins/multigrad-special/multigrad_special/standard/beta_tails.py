@@ -40,7 +40,7 @@ class Tail(NamedTuple):
     v: Any
     d: Any
     first: Any
-    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p)."""
+    """For p < 2 the logarithm of 1 / (p beta(p, q)), less p log(q + 10 + p); None where that is not known yet: the density does without."""
     powers: Any
     """The logarithm of 1 / beta(p, q), less what `log_powers` subtracts first."""
     beyond: Any
@@ -61,7 +61,7 @@ def tail_of(xp: Any, a: Any, b: Any, x: Any, y: Any, d: Any, known: tuple[Any, A
     u, v = xp.where(swap, y, x), xp.where(swap, x, y)
     empty = valid & (u == 0)
     inside = valid & ~empty
-    first = _first(xp, p, q) if known is None else xp.where(swap, known[1], known[0])
+    first = None if known is None else xp.where(swap, known[1], known[0])
     return Tail(swap, empty, valid, p, q, xp.where(inside, u, p / (p + q)), xp.where(inside, v, q / (p + q)),
                 xp.where(inside, xp.where(swap, -d, d), 0.0), first, _powers(xp, p, q) if known is None else known[2], beyond)
 
@@ -228,7 +228,7 @@ def _log_scale(xp: Any, tail: Tail) -> Any:
     """The logarithm of u**p v**(q-1) / beta(p, q), or for p < 2 that of u**p / (p beta(p, q))."""
     p, q, u = tail.p, tail.q, tail.u
     small = xp.where(p < SMALL, p, 0.5)
-    below = small * (xp.log(u * (q + SHIFT + small)) + tail.beyond) + tail.first
+    below = small * (xp.log(u * (q + SHIFT + small)) + tail.beyond) + (_first(xp, p, q) if tail.first is None else tail.first)
     return xp.where(p < SMALL, below, _log_powers(xp, tail, 0) - _log(xp, tail.v, u))
 
 
@@ -272,7 +272,7 @@ def _rise(xp: Any, g: Any, s: Any) -> Any:
     """log(gamma(g + s) / gamma(g)) - s log(g + 10 + s), for s up to 10: as exact as s where that is tiny."""
     high = g + SHIFT
     growth = xp.log1p(s / high)
-    rest = _series(xp, high, growth, [1 - 2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j * (2 * j - 1)) for j in EVERY])
+    rest = _series(high, growth, xp.expm1, [1 - 2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j * (2 * j - 1)) for j in EVERY])
     lowered = xp.sum(xp.log1p(s[..., None] / _raised(xp, g)), axis=-1)
     return high * _log1p_less(xp, s / high, growth) - 0.5 * growth - lowered + rest
 
@@ -280,10 +280,7 @@ def _rise(xp: Any, g: Any, s: Any) -> Any:
 def _gammaln1p(xp: Any, s: Any) -> Any:
     """log gamma(1 + s), for s up to 2. Abramowitz and Stegun, 6.1.33."""
     part = xp.where(s < 1, s, s - 1)
-    near = xp.where(part == 0, 1.0, part)
-    coefficients = gammaln_coefficients()
-    terms = _constant(xp, s, coefficients) * near[..., None] ** _constant(xp, s, list(range(1, len(coefficients) + 1)))
-    return xp.where(part == 0, part, xp.sum(terms, axis=-1)) - xp.where(s < 1, xp.log1p(part), 0.0)
+    return part * horner(gammaln_coefficients(), part) - xp.where(s < 1, xp.log1p(part), 0.0)
 
 
 def _gammaln(xp: Any, s: Any) -> Any:
@@ -312,16 +309,21 @@ def shortfall(xp: Any, z: Any, step: Any) -> Any:
     below = z < SHIFT
     high = xp.where(below, z + SHIFT, z)
     growth = xp.log1p(step / high)
-    total = 0.5 * step / high / (high + step) - _series(xp, high, growth, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
+    total = 0.5 * step / high / (high + step) - _series(high, growth, xp.expm1, [-2 * j for j in EVERY], [BERNOULLI[j - 1] / (2 * j) for j in EVERY])
     y, s = _raised(xp, xp.where(below, z, 1.0)), xp.where(below, step, 0.0)[..., None]
     r = s / y / (y + 1 + s)
     return total + xp.sum(r / (y + s) - _log1p_less(xp, r, xp.log1p(r)), axis=-1)
 
 
-def _series(xp: Any, high: Any, growth: Any, powers: list[int], factors: list[float]) -> Any:
-    """What the asymptotic series with these powers gains from `high` to high exp(growth)."""
-    p = _constant(xp, high, powers)
-    return xp.sum(_constant(xp, high, factors) * high[..., None] ** p * xp.expm1(p * growth[..., None]), axis=-1)
+def _series(high: Any, growth: Any, expm1: Any, powers: list[int], factors: list[float]) -> Any:
+    """What the asymptotic series with these powers, each two below the one before, gains from `high` to high exp(growth)."""
+    square = 1 / (high * high)
+    term = square if powers[0] == -2 else 1 / high
+    total = factors[0] * term * expm1(powers[0] * growth)
+    for power, factor in zip(powers[1:], factors[1:], strict=True):
+        term = term * square
+        total = total + factor * term * expm1(power * growth)
+    return total
 
 
 def _raised(xp: Any, z: Any) -> Any:
