@@ -123,8 +123,9 @@ class TestTheSuite:
             suite.test_operation(cell(run, missing={"suite.op/vjp/*": "no gradient"}))
 
     def test_it_is_hidden(self, cell: Any) -> None:
-        with pytest.raises(pytest.fail.Exception, match=r"suite.op/forward/real passes, yet the backend 'numpy' says 'no complex \(declared\)': it hides "
-                                                        "what the library can do. Change its Capabilities"):
+        message = (r"suite.op/forward/real passes, yet the backend 'numpy' says 'no complex \(declared\)': it hides what the library can do. "
+                   "Change its Capabilities")
+        with pytest.raises(pytest.fail.Exception, match=message):
             suite.test_operation(cell(lambda target: None, needs="complex", complex=False))
 
     def test_vmap_refuses_what_depends_on_values_on_every_library(self, cell: Any) -> None:

@@ -66,8 +66,9 @@ def devices(target: Target) -> None:
 
 def exportable(target: Target) -> None:
     """Memory that runs backwards is not said to be for everybody."""
-    x = target.raw(X)
-    for x in (x,) if "negative_steps" in target.backend.lacks() else (x, x[::-1, ...], x[..., ::-1]):
+    forwards = target.raw(X)
+    backwards = () if "negative_steps" in target.backend.lacks() else (forwards[::-1, ...], forwards[..., ::-1])
+    for x in (forwards, *backwards):
         if target.kernel("exportable")(target.xp, x):
             try:
                 strides = np.from_dlpack(x).strides

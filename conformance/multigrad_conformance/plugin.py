@@ -162,8 +162,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("multigrad conformance")
     for name, tests in _collected.items():
         states = [state for state, _ in tests.values()]
-        terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {states.count('passed')} passed, "
-                              f"{states.count('failed')} failed, {states.count('exempt')} exempt, {states.count('missing')} missing ({config.getoption('--multigrad-samples')} samples)")
+        counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing"))
+        terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {counts} "
+                              f"({config.getoption('--multigrad-samples')} samples)")
         for i, (state, reason) in tests.items():
             if state == "exempt":
                 terminalreporter.line(f"  exempt {i}: {reason}")

@@ -106,8 +106,8 @@ def summary(results: Results) -> str:
     lines = []
     for name, backend in results["backends"].items():
         states = [s[0] for s in backend["tests"].values()]
-        lines.append(f"{name}: {len(_counts(backend['tests']))} operations, {states.count('passed')} passed, "
-                     f"{states.count('failed')} failed, {states.count('exempt')} exempt, {states.count('missing')} missing")
+        counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing"))
+        lines.append(f"{name}: {len(_counts(backend['tests']))} operations, {counts}")
     return "\n".join(lines)
 
 
@@ -137,7 +137,8 @@ def markdown(results: Results) -> str:
         lines += ["| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in found]
     head, rows = by_check(results)
     lines += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in rows)]
-    lines += ["", *(f"- {n}" for n in notes(results)), *([] if any(True for _ in notes(results)) else ["No cell is empty, exempt, missing or failed."])]
+    nothing = [] if explained else ["no cell is empty, exempt, missing or failed"]
+    return "\n".join([*lines, "", *explained, *nothing, summary(results)])
     return "\n".join([*lines, "", *(f"{line}  " for line in summary(results).splitlines())]).rstrip()
 
 

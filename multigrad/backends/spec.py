@@ -52,7 +52,8 @@ class Capabilities:
             raise RegistrationError(f"Capabilities.missing must be a mapping of names to reasons, not {self.missing!r}.")
         for name, reason in self.missing.items():
             if not isinstance(name, str) or not isinstance(reason, str) or not reason:
-                raise RegistrationError(f"Capabilities.missing must give a reason for each name, {{'linalg.svd': 'no svd'}}, not {{{name!r}: {reason!r}}}.")
+                raise RegistrationError("Capabilities.missing must give a reason for each name, {'linalg.svd': 'no svd'}, "
+                                        f"not {{{name!r}: {reason!r}}}.")
 
 
 LACKS = {"complex": "no complex", "data_dependent": "no data-dependent shapes", "boolean_indexing": "no boolean indexing",
@@ -130,8 +131,8 @@ class Backend:
         masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
         declared = {"complex": c.complex, "data_dependent": c.data_dependent, "boolean_indexing": masks, "negative_steps": c.negative_steps,
                     "truth": not c.lazy}
-        by_backend = {name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False}
-        return by_backend | {name: f"{text} (the library tells)" for name, text in LACKS.items() if declared[name] is None and told.get(name) is False}
+        found = {name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False}
+        return found | {name: f"{text} (the library tells)" for name, text in LACKS.items() if declared[name] is None and told.get(name) is False}
 
     def _told(self) -> dict[str, bool]:
         """What the library tells of itself, as far as it does."""
