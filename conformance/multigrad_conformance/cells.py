@@ -6,7 +6,7 @@ backend. The set of ids depends on the table of operations and on what the backe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -89,10 +89,11 @@ def everything(name: str) -> tuple[Cell, ...]:
     return (*found, *of_kernels)
 
 
-def selected(name: str, level: str) -> list[Cell]:
-    """The cells to run now: of that level, at the precisions that there are."""
+def selected(name: str, level: str, operations: Sequence[str] = ()) -> list[Cell]:
+    """The cells to run now: of that level, at the precisions that there are, of all operations or of those."""
     target = Target(name)
-    return [c for c in everything(name) if (level == "full" or c.short) and _at_precision(c, target.has_double)]
+    of = [cell for o in operations for cell in _of_operation(target.backend, OPS[o])] if operations else everything(name)
+    return [c for c in of if (level == "full" or c.short) and _at_precision(c, target.has_double)]
 
 
 def _at_precision(cell: Cell, has_double: bool) -> bool:

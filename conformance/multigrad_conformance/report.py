@@ -137,8 +137,8 @@ def markdown(results: Results) -> str:
         lines += ["| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in found]
     head, rows = by_check(results)
     lines += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in rows)]
-    nothing = [] if explained else ["no cell is empty, exempt, missing or failed"]
-    return "\n".join([*lines, "", *explained, *nothing, summary(results)])
+    explained = [f"- {n}" for n in notes(results)] or ["No cell is empty, exempt, missing or failed."]
+    lines += ["", *explained]
     return "\n".join([*lines, "", *(f"{line}  " for line in summary(results).splitlines())]).rstrip()
 
 
