@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -139,11 +140,48 @@ class TestWrongResults:
 
     def test_no_array_and_wrong_shape(self, xp):
         linear("t.number(x, /)", x=lambda xp, g: 1.0, forward=lambda xp, x: x * 1)
-        with pytest.raises(RuntimeError, match="a derivative rule returned float; it must return an array of the shape of its argument"):
+        with pytest.raises(RuntimeError, match=r"the derivative rule of the operation 't.number' for the argument 'x' returned float; it must "
+                                               r"return an array of the shape of its argument, \(1,\)"):
             xp.t.number(leaf(xp, [1.0])).backward()
         linear("t.twice(x, /)", x=lambda xp, g: xp.concat([g, g]), forward=lambda xp, x: x * 1)
         with pytest.raises(RuntimeError, match=r"returned a gradient of shape \(6,\) for an argument of shape \(3,\)"):
             xp.sum(xp.t.twice(leaf(xp, [1.0, 2.0, 3.0]))).backward()
+
+    @pytest.mark.parametrize("kind", ["elementwise", "linear", "define"])
+    def test_a_shape_that_broadcasting_does_not_explain(self, xp, kind):
+        """It is not summed, although it could be."""
+        extra = {"jvp": lambda xp, t: t} if kind == "define" else {}
+        getattr(registry, kind)("t.stacked(x, /)", x=lambda xp, g: xp.stack([g, g]), forward=lambda xp, x: x * 1, override=True, **extra)
+        for shape in ((3,), (2, 2)):
+            x = leaf(xp, np.ones(shape))
+            for y in (x, x * 2.0):
+                message = (f"the derivative rule of the operation 't.stacked' for the argument 'x' returned a gradient of shape {(2, *shape)} for an "
+                           f"argument of shape {shape}, which broadcasting does not explain")
+                with pytest.raises(RuntimeError, match=re.escape(message)):
+                    xp.sum(xp.t.stacked(y)).backward()
+            with pytest.raises(RuntimeError, match="which broadcasting does not explain"):
+                mg.autograd.grad(xp.sum(xp.t.stacked(x)), x, create_graph=True)
+
+    def test_of_one_argument_of_several(self, xp):
+        define("t.joint(x, y, /)", forward=lambda xp, x, y: x * y, vjp=lambda xp, g, x, y: (g * y, xp.stack([g * x, g * x])),
+               jvp=lambda xp, t_x, t_y, x, y: t_x * y + t_y * x)
+        x, y = leaf(xp, np.ones((2, 2))), leaf(xp, np.ones((2, 2)))
+        with pytest.raises(RuntimeError, match="operation 't.joint' for the argument 'y' returned a gradient of shape"):
+            xp.sum(xp.t.joint(x, y)).backward()
+        elementwise("t.pair(x, y, /)", x=lambda xp, y: y, y=lambda xp, g, x: (g * x,), forward=lambda xp, x, y: x * y)
+        with pytest.raises(RuntimeError, match="operation 't.pair' for the argument 'y' returned tuple; it must return an array"):
+            xp.sum(xp.t.pair(x, y)).backward()
+
+    def test_what_broadcasting_explains_is_summed(self, xp):
+        elementwise("t.product(x, y, /)", x=lambda xp, y: y, y=lambda xp, g, x: g * x, forward=lambda xp, x, y: x * y)
+        x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
+        xp.sum(xp.t.product(x, y)).backward()
+        assert np.array_equal(np.asarray(y.grad.array), np.full(3, 2.0))
+        define("t.dots(x, y, /, *, axis=-1)", forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis), jvp=lambda xp, t_x, t_y, x, y, axis: None,
+               vjp=lambda xp, g, x, y, axis: (g[..., None] * y, g[..., None] * x))
+        x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
+        xp.sum(xp.t.dots(x, y)).backward()
+        assert np.array_equal(np.asarray(y.grad.array), np.full(3, 2.0))
 
 
 class TestPlans:

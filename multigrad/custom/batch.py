@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..engine.conform import conform_gradient
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.element import is_array
-from ..engine.graph import conform_gradient
 from ..engine.level import Layer, Run, outside, own_switch
 from ..engine.tensor import Tensor, element_of, strip, wrap
 from ..errors import BatchingError, GradientError

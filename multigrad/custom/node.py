@@ -17,10 +17,11 @@ from typing import Any
 from .. import observe
 from ..engine import grad_mode
 from ..engine.backward import Pass, current
+from ..engine.conform import conform_gradient
 from ..engine.dispatch import _same_structure as same_structure
 from ..engine.dispatch import itself, recording_at, wrap_like
 from ..engine.element import Element, Host, host_of, is_array, mixed
-from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, conform_gradient, edge, extra, tick
+from ..engine.graph import FREED, AccumulateGrad, CustomNode, Extra, Node, RemovableHandle, edge, extra, tick
 from ..engine.layout import Location
 from ..engine.level import BASE, Layer, Run, Switch, as_guest, innermost
 from ..engine.pullback import Pullback

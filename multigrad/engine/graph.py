@@ -314,37 +314,6 @@ def watch(node: Node) -> None:
 # What a gradient that goes along an edge is like
 
 
-def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Give a gradient the shape and the dtype of the argument it belongs to."""
-    if g is None:
-        return None
-    try:
-        given = g.shape
-    except AttributeError:
-        raise GradientError(f"a derivative rule returned {type(g).__name__}; it must return an array of the shape of its argument, {shape}") from None
-    if given != shape:
-        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
-            raise GradientError(f"a derivative rule returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
-        g = unbroadcast(xp, g, shape)
-    if g.dtype != dtype:
-        if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
-            g = xp.real(g)
-        if g.dtype != dtype:
-            g = xp.astype(g, dtype)
-    return g
-
-
-def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `g` over the axes along which an argument of that shape was repeated."""
-    extra = len(g.shape) - len(shape)
-    if extra == 1 and g.shape[1:] == shape:  # a bias
-        return xp.sum(g, axis=0, dtype=g.dtype)
-    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
-    if axes:
-        g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
-    return g if g.shape == shape else xp.reshape(g, shape)
-
-
 def added(a: Any, b: Any) -> Any:
     """The sum of two gradients or tangents. Of a raw array and a layer, the layer adds: not every library's arrays defer to others."""
     return b + a if isinstance(b, Layer) and not isinstance(a, Layer) else a + b

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..errors import GradientError, MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
-from .graph import conform_gradient, expose
+from .conform import conform_gradient
+from .graph import expose
 from .residuals import residuals
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
 def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
     name, bracket, index = argument.partition("[")
     source.use(f"{name}_shape", f"{name}_dtype")
-    return f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index})"
+    return f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index}, g, {source.name((op, argument))})"
 
 
 def refuse_none(rule: Any) -> None:

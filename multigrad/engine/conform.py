@@ -1,0 +1,71 @@
+"""A gradient that a rule returned, in the shape and the dtype of the argument it belongs to; what is no such gradient is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GradientError
+
+if TYPE_CHECKING:
+    from ..registry import Op
+
+
+def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any, cotangent: Any = None, of: tuple[Op, str] | None = None) -> Any:
+    """Give a gradient the shape and the dtype of the argument it belongs to.
+
+    `of`: the operation whose rule has returned it for `cotangent`, and the name of the argument. None where the user's function did, of which no
+    more is known than the shapes.
+    """
+    if g is None:
+        return None
+    try:
+        given = g.shape
+    except AttributeError:
+        raise GradientError(f"{_rule_of(of)} returned {type(g).__name__}; it must return an array of the shape of its argument, "
+                            f"{shape}") from None
+    if given != shape:
+        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
+            raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
+        if of is not None and not _is_broadcast(of[0], tuple(given), shape, cotangent):
+            raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}, which broadcasting "
+                                "does not explain")
+        g = unbroadcast(xp, g, shape)
+    if g.dtype != dtype:
+        if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+            g = xp.real(g)
+        if g.dtype != dtype:
+            g = xp.astype(g, dtype)
+    return g
+
+
+def _rule_of(of: tuple[Op, str] | None) -> str:
+    return "a derivative rule" if of is None else f"the derivative rule of the operation {of[0].name!r} for the argument {of[1]!r}"
+
+
+def _is_broadcast(op: Op, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any) -> bool:
+    """Whether a gradient has the axes that are to be summed because the argument was repeated along them.
+
+    An elementwise operation, or one of a single array, repeats it to the shape of its result. Of others (matmul, vecdot) the first axes of the result
+    are those that the arguments were repeated along, and the result has as many axes, but for one that the operation reduces. A value that is written
+    is repeated to the shape of the part that the key means.
+    """
+    if "key" in op.roles:
+        return True
+    outs = [tuple(c.shape) for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,)) if c is not None]
+    if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
+        return given in outs
+    extra = len(given) - len(shape)
+    summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and given[i] != 1)]
+    reduced = int("axis" in op.roles)
+    return any(len(given) <= len(out) + reduced and all(i < len(out) and out[i] == given[i] for i in summed) for out in outs)
+
+
+def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `g` over the axes along which an argument of that shape was repeated."""
+    extra = len(g.shape) - len(shape)
+    if extra == 1 and g.shape[1:] == shape:  # a bias
+        return xp.sum(g, axis=0, dtype=g.dtype)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=extra == 0, dtype=g.dtype)
+    return g if g.shape == shape else xp.reshape(g, shape)
