@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,13 +63,19 @@ def _parser() -> argparse.ArgumentParser:
 
     conformance = commands.add_parser(
         "conformance", help="test every operation on the installed backends (needs multigrad-conformance)",
-        description="Run the conformance suite and print a table of operations by backends.")
+        description="Run the conformance suite, each backend in a process of its own, and print a table of operations by backends. A certificate is "
+                    "the JSON that --json writes; the other files are views of it. The exit status is 1 if a test failed or a backend died.")
     conformance.add_argument("--backend", action="append", default=[], metavar="NAME", help="repeatable; default: every one that works here")
     conformance.add_argument("--samples", choices=("short", "full"), default="short", help="a few canonical shapes, or every sample")
+    conformance.add_argument("--json", metavar="PATH", help="write the certificate: the result of each test, versions, the device, the date")
     conformance.add_argument("--report", metavar="PATH.md", help="write the table to a file, or between its markers where it has them")
-    conformance.add_argument("--json", metavar="PATH", help="write the result of each test, to compare versions or to merge")
+    conformance.add_argument("--html", metavar="PATH.html", help="write one page that needs nothing else, with search and filters")
+    conformance.add_argument("--badge", metavar="PATH.svg", help="write a badge: conformant, failed, died, or partial where tests were not run")
+    conformance.add_argument("--certificate", metavar="FOLDER", help="write all four there, as conformance.json, .md, .html and .svg")
     conformance.add_argument("--from", dest="earlier", action="append", default=[], metavar="PATH",
-                             help="do not run: report earlier results, written by --json (repeatable; they are merged)")
+                             help="do not run: report an earlier certificate (repeatable; they are merged)")
+    conformance.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"),
+                             help="do not run: tell what is better and what is worse in the second certificate; exit status 1 if anything is worse")
     conformance.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --")
     conformance.set_defaults(run=_conformance)
 
@@ -190,36 +194,9 @@ def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
         print("the conformance suite is a distribution of its own: pip install multigrad-conformance", file=sys.stderr)
         return 2
-    from multigrad_conformance import report
+    from multigrad_conformance import commands
 
-    with tempfile.TemporaryDirectory() as folder:
-        paths, status = list(options.earlier), 0
-        if not paths:
-            paths = [options.json or str(Path(folder, "results.json"))]
-            status = _run_suite(options, paths[0])
-            if status > 1:  # pytest did not get as far as results, and has said why
-                return status
-        missing = [p for p in paths if not Path(p).is_file()]
-        if missing:
-            print(f"no such file: {', '.join(missing)}", file=sys.stderr)
-            return 2
-        results = report.merged([Path(p) for p in paths])
-    print(report.text(results))
-    if options.json and options.earlier:
-        report.write_json(results, Path(options.json))
-    if options.report:
-        report.write(results, Path(options.report))
-    return status or (1 if report.failed(results) else 0)
-
-
-def _run_suite(options: argparse.Namespace, path: str) -> int:
-    """In a process of its own: pytest and the libraries under test may do as they like there."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
-               "--pyargs", "multigrad_conformance", "--multigrad-samples", options.samples, "--multigrad-json", os.path.abspath(path)]
-    for name in options.backend:
-        command += ["--multigrad-backend", name]
-    Path(path).unlink(missing_ok=True)
-    return subprocess.run([*command, *options.pytest], check=False).returncode
+    return commands.main(options)
 
 
 def _breaks(options: argparse.Namespace) -> int:
