@@ -1,4 +1,4 @@
-"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile`, also installed as `multigrad`."""
+"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile | new`, also installed as `multigrad`."""
 
 from __future__ import annotations
 
@@ -92,6 +92,19 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--output", default="multigrad-profile.html", metavar="PATH.html", help="default: %(default)s")
     _takes_script(profile)
     profile.set_defaults(run=_profile)
+
+    new = commands.add_parser("new", help="write the folder of a new plugin, with tests that pass as they are written",
+                              description="Write the folder multigrad-NAME into the current one: a plugin that installs, and whose tests pass.")
+    kinds = new.add_subparsers(title="plugins", required=True, metavar="PLUGIN")
+    backend = kinds.add_parser("backend", help="another array library",
+                               description="Write a plugin with a backend of that name. What its arrays can do is found by trying.")
+    backend.add_argument("name", metavar="NAME", help="of the backend: multigrad-NAME is the distribution, multigrad_NAME the package")
+    backend.add_argument("--module", default="", metavar="M", help="the library's Array API namespace; default: array_api_strict, as a stand-in")
+    backend.set_defaults(run=_new, kind="backend")
+    rules = kinds.add_parser("rules", help="operations with derivatives, on every array library",
+                             description="Write a plugin with two operations, mg.NAME.softplus and mg.NAME.energy, their rules and samples.")
+    rules.add_argument("name", metavar="NAME", help="under which the operations are: mg.NAME")
+    rules.set_defaults(run=_new, kind="rules", module="")
     return parser
 
 
@@ -240,6 +253,20 @@ def _profile(options: argparse.Namespace) -> int:
         return status
 
     return script.run(options.script, options.arguments, finish, options.leaving)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from . import templates
+
+    try:
+        folder = templates.write(options.kind, options.name, Path.cwd(), options.module)
+    except templates.TemplateError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        print(path.relative_to(folder.parent))
+    print(f'\nNext: cd {folder.name}; pip install -e ".[test]"; pytest. {folder.name}/README.md goes on from there.')
+    return 0
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

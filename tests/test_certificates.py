@@ -240,6 +240,8 @@ def test_hostile_strings_are_only_text() -> None:
     (GOOD, with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
     (with_tests(sin_jvp_real="passed"), GOOD, "removed", "one sin/jvp: passed: real"),
     (with_tests(sin_jvp_real="passed"), changed(not_run=["sin/jvp/real"]), "worse", "one sin/jvp: passed -> not run: real"),
+    (changed(not_run=["sin/jvp/real"]), with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
+    (changed(not_run=["sin/jvp/real"]), with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
     (GOOD, changed(died="by SIGSEGV, in x"), "worse", "one: died by SIGSEGV, in x"),
     (changed(died="by SIGSEGV, in x"), GOOD, "better", "one: no longer dies"),
     (GOOD, {**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, "worse", "test_saves[sin]: keeps x"),

@@ -35,7 +35,7 @@ class Comparison:
 
 
 def compare(old: Results, new: Results) -> Comparison:
-    """Compare test by test. What NEW has not run although OLD had a result is worse, and so is a backend that NEW lacks, or that died in it."""
+    """Compare test by test. What NEW has not run although OLD has a result is worse, and so is a backend that NEW lacks, or that died in it."""
     out = Comparison()
     if old["samples"] != new["samples"]:
         out.notes.append(f"the samples are {clean(old['samples'])} in the first and {clean(new['samples'])} in the second: "
@@ -68,12 +68,12 @@ def _backend(name: str, old: Results, new: Results, out: Comparison) -> None:
         out.worse.append(clean(f"{name}: died {new['died']}"))
     if old.get("died") and not new.get("died"):
         out.better.append(clean(f"{name}: no longer dies"))
-    before, after = _states(old), _states(new)
+    before, after = {i: s[0] for i, s in old["tests"].items()}, _states(new)
     both = {i: (before[i], after[i]) for i in before if i in after and before[i] != after[i]}
     _tell(name, {i: s for i, s in both.items() if _rank(s[1]) < _rank(s[0])}, out.worse)
     _tell(name, {i: s for i, s in both.items() if _rank(s[1]) > _rank(s[0])}, out.better)
     _tell(name, {i: s for i, s in both.items() if _rank(s[1]) == _rank(s[0])}, out.changed)
-    added = {i: ("", after[i]) for i in after if i not in before}
+    added = {i: ("", s) for i, s in after.items() if i not in before and s != NOT_RUN}
     _tell(name, {i: s for i, s in added.items() if s[1] == "failed"}, out.worse)
     _tell(name, {i: s for i, s in added.items() if s[1] != "failed"}, out.added)
     _tell(name, {i: (before[i], "") for i in before if i not in after}, out.removed)
