@@ -27,10 +27,10 @@ input, select, button { font: inherit; color: var(--text); background: var(--hea
 :focus-visible { outline: 2px solid var(--link); outline-offset: 1px }
 .scroll { overflow: auto; max-height: 80vh; border: 1px solid var(--line) }
 table { border-collapse: collapse } caption { text-align: left; padding: 4px 0; color: var(--soft) }
-th, td { padding: 2px 9px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; overflow-wrap: anywhere }
-thead th { position: sticky; top: 0; background: var(--head); vertical-align: bottom; white-space: nowrap; overflow-wrap: normal }
-.grid td + td { text-align: right; white-space: nowrap } .grid tbody th { font-weight: 500; white-space: nowrap }
-.chapter th { background: var(--head); color: var(--soft) } td.reason { min-width: 320px } [hidden] { display: none !important }
+th, td { padding: 2px 9px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top }
+thead th { position: sticky; top: 0; background: var(--head); vertical-align: bottom; white-space: nowrap }
+.grid td, .short { white-space: nowrap } .grid td + td { text-align: right } .grid tbody th { font-weight: 500; white-space: nowrap }
+.chapter th { background: var(--head); color: var(--soft) } td.reason { min-width: 320px; overflow-wrap: anywhere } [hidden] { display: none !important }
 """
 
 SCRIPT = """
@@ -101,7 +101,7 @@ def _overview(results: Results) -> Iterator[str]:
                     f"<td>{html(why)}</td>{cells}</tr>")
     rows += [f'<tr><th scope="row">{html(name)}</th><td>not tested</td><td colspan="{len(states) + 2}">{html(why)}</td></tr>'
              for name, why in results["left out"].items()]
-    yield from _table(["backend", "verdict", "", *states, "not run"], rows, "Each backend, with the number of its tests in each state")
+    yield from _table(["backend", "verdict", "why", *states, "not run"], rows, "Each backend, with the number of its tests in each state")
     problems = [f"<tr><td>{html(test)}</td><td>{html(reason)}</td></tr>" for test, reason in results.get("problems", {}).items()]
     if problems:
         yield '<h2 class="failed">Problems of the suite</h2>'
@@ -156,7 +156,7 @@ def _section(results: Results, name: str, number: int) -> Iterator[str]:
 
 def _test(name: str, backend: Results, test_id: str, state: Sequence[str]) -> str:
     dtype, reason = dtype_of(backend, test_id), state[1] if len(state) > 1 else "no reason given"
-    return (f"<tr {_data(name, [state[0]], [test_id.split('/')[1]], dtype)}><td>{html(test_id)}</td>"
+    return (f"<tr {_data(name, [state[0]], [test_id.split('/')[1]], dtype)}><td class=\"short\">{html(test_id)}</td>"
             f'<td class="{_class(state[0])}">{html(state[0])}</td><td>{html(dtype)}</td><td class="reason">{html(reason)}</td></tr>')
 
 
