@@ -48,10 +48,10 @@ def _backend(name: str, level: str, arguments: Sequence[str]) -> Results:
     }
 
 
-def _lacks(name: str) -> list[str]:
-    """The capabilities that a backend does not have, which take the tests of some operations away."""
-    capabilities = extend.backend(name).capabilities
-    return [c for c in ("complex", "data_dependent") if not getattr(capabilities, c)]
+def _lacks(name: str) -> dict[str, str]:
+    """What a library cannot do, with the reason, by capability, operation or test."""
+    backend = extend.backend(name)
+    return backend.lacks() | dict(backend.capabilities.missing)
 
 
 def _run(name: str, level: str) -> dict[str, Any]:

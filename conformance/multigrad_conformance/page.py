@@ -30,7 +30,8 @@ table { border-collapse: collapse } caption { text-align: left; padding: 4px 0; 
 th, td { padding: 2px 9px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top }
 thead th { position: sticky; top: 0; background: var(--head); vertical-align: bottom; white-space: nowrap }
 .grid td, .short { white-space: nowrap } .grid td + td { text-align: right } .grid tbody th { font-weight: 500; white-space: nowrap }
-.chapter th { background: var(--head); color: var(--soft) } td.reason { min-width: 320px; overflow-wrap: anywhere } [hidden] { display: none !important }
+.chapter th { background: var(--head); color: var(--soft) } td.reason { min-width: 320px; overflow-wrap: anywhere }
+[hidden] { display: none !important }
 """
 
 SCRIPT = """

@@ -5,7 +5,6 @@ In them `${word}` stands for a value. `package/` becomes the folder of the plugi
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import keyword
 import os
@@ -20,7 +19,6 @@ from string import Template
 from typing import Any
 
 from ..backends import discovery, plugins
-from ..backends.spec import Capabilities
 
 HERE = Path(__file__).parent
 KINDS = ("backend", "rules")
@@ -127,10 +125,7 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
     root = seen["module"].partition(".")[0]
     library = module if module.partition(".")[0] == root else root
     distribution, version = _distribution(root)
-    fields = {f.name for f in dataclasses.fields(Capabilities)}
-    lacks = {c: False for c, can in seen["can"].items() if c in fields and not can}
-    if not owned:
-        lacks |= {"strict": True}
+    capabilities = {c: holds for c, holds in seen["capabilities"].items() if holds != (c != "lazy")} | ({} if owned else {"strict": True})
     types = "type(xp.asarray(0.0)), type(xp.sum(xp.asarray([0.0])))" if seen["scalars"] else "type(xp.asarray(0.0)),"
     exempt = {} if owned else STAND_IN_EXEMPTIONS
     exemptions = "".join(f"\n    {json.dumps(i)}: {json.dumps(reason)}," for i, reason in exempt.items())
@@ -138,7 +133,7 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
         "module": module, "imports": "\n".join(sorted((f"import {module} as xp", "import multigrad as mg"))),
         "root": module.partition(".")[0], "library": library, "types": f"({types})", "install": distribution or root,
         "requirement": f', "{distribution}>={version}"' if version else "",
-        "capabilities": ", ".join(f"{c}={value}" for c, value in lacks.items()),
+        "capabilities": ", ".join(f"{c}={value}" for c, value in capabilities.items()),
         "exemptions": f"{exemptions}\n" if exemptions else "",
         "stand_in": "" if owned else STAND_IN_NOTE,
     }

@@ -41,13 +41,14 @@ def look(name: str) -> dict[str, Any]:
         "type": f"{type(x).__module__}.{type(x).__qualname__}",
         "module": type(x).__module__,
         "scalars": type(total) is not type(x),
-        "can": {
+        "capabilities": {
             "mutable": _holds(lambda: _is_seen(xp)),
             "defers": _holds(lambda: x * _Foreign() == "deferred"),
             "complex": _holds(lambda: xp.isdtype(xp.asarray([1j]).dtype, "complex floating")),
             "data_dependent": _holds(lambda: tuple(xp.nonzero(xp.asarray([0.0, 1.0]))[0].shape) == (1,)),
             "boolean_indexing": _holds(lambda: tuple(x[x > 0.7].shape) == (2,)),
             "negative_steps": _holds(lambda: float(x[::-1][0]) == 2.0),
+            "lazy": hasattr(x, "compute"),
         },
     }
 
