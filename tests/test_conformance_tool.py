@@ -324,7 +324,7 @@ def test_a_wrong_batching_rule():
             return x**2 + 1, in_dims[0]
 
     text = fails(lambda x: Square.apply(x), X, checks="vmap")
-    assert text.startswith("<lambda> fails: numpy, float64, vmap: the result, of a batch of 3,: 18 of 18 elements differ") and "as in a loop" in text
+    assert text.startswith("<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ") and "as in a loop" in text
 
 
 def test_a_wrong_complex_gradient():
