@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +20,7 @@ pytest.importorskip("array_api_strict")
 
 from multigrad_conformance import check_function
 
+ROOT = Path(mg.__file__).parents[1]
 LIBRARIES = ("numpy", "strict")
 X = np.asarray([[0.3, -1.2, 0.7], [1.5, 0.2, -0.4]])
 Z = X[:, :2] + 1j * X[:, 1:]
@@ -65,6 +70,8 @@ def test_nested_arguments_keyword_arguments_and_results():
 
 
 def test_integer_and_boolean_arguments_are_not_differentiated():
+    pytest.importorskip("jax")
+
     def picked(x, i, mask, n):
         xp = x.__array_namespace__()
         assert not getattr(i, "requires_grad", False)
@@ -72,6 +79,7 @@ def test_integer_and_boolean_arguments_are_not_differentiated():
 
     passes(picked, X, np.asarray([2, 0, 0]), X > 0, 3)
     passes(lambda i: i * 2 + 1, np.arange(3))
+    passes(lambda i: i * 2 + 1, np.arange(3), backends="jax")
 
 
 @pytest.mark.parametrize("f", [lambda z: z * z, lambda z: abs(z)**2, lambda z: z.__array_namespace__().conj(z) * z.__array_namespace__().exp(z),
@@ -247,6 +255,16 @@ def test_a_wrong_dtype_on_one_backend():
     assert "strict, float64, values: the result has dtype float64, on numpy float32. Where an array is made, say dtype=x.dtype" in fails(f, X)
 
 
+def test_a_gradient_of_a_wrong_shape():
+    @func.custom_vjp
+    def f(x):
+        return x**2
+
+    f.defvjp(lambda x: (x**2, x), lambda x, g: (x.__array_namespace__().sum(2 * g * x, axis=0),))
+    text = fails(f, X, dtypes="float32", backends="numpy")
+    assert text.startswith("f fails: numpy, float32, gradient: ") and "shape" in text.splitlines()[0], text
+
+
 def test_a_wrong_shape_and_a_wrong_structure_on_one_backend():
     assert "strict, float64, values: the result has shape (6,), on numpy (2, 3)" in fails(
         lambda x: x.reshape((6,)) if on(x, "strict") else x, X)
@@ -418,6 +436,34 @@ def test_what_raises_is_named():
 
     assert fails(f, X).startswith("f fails: numpy, float64, pure: KeyError: 'nothing'")
     assert "the namespace 'multigrad.strict' has no 'quux'" in fails(lambda x: x if on(x, "numpy") else x.__array_namespace__().quux(x), X)
+
+
+def test_an_assertion_of_the_function_itself_is_told_from_one_about_it():
+    def f(x):
+        assert x.shape == (3,)
+        return x
+
+    with pytest.raises(AssertionError, match=r"f fails: numpy, float64, pure: AssertionError: ") as caught:
+        check_function(f, X, backends="numpy")
+    assert isinstance(caught.value.__cause__, AssertionError)
+    with pytest.raises(AssertionError) as caught:
+        check_function(half, X, backends="numpy")
+    assert caught.value.__cause__ is None
+
+
+def test_it_does_not_run_where_assertions_are_left_out():
+    code = """
+from multigrad_conformance import check_function, check_rule
+for run in (lambda: check_function(abs, 1.0), lambda: check_rule("tanh")):
+    try:
+        run()
+    except RuntimeError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, timeout=120, check=False,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "conformance")])})
+    assert done.stdout.splitlines() == [f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: run it without"
+                                        for name in ("check_function", "check_rule")], done.stderr
 
 
 # ----- where a function is not smooth -----

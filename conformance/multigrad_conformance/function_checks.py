@@ -1,4 +1,7 @@
-"""The checks of a user's function. Each takes a trial, and raises AssertionError where something is wrong."""
+"""The checks of a user's function. Each takes a trial, and raises AssertionError where something is wrong.
+
+The messages are the product, so pytest is to add nothing to them: PYTEST_DONT_REWRITE
+"""
 
 from __future__ import annotations
 

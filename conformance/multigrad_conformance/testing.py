@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,10 @@ def check_function(function: Callable[..., Any], /, *args: Any, backends: Names 
 
     Returns None. Raises AssertionError that names the function, and for each failure backend, dtype, check, argument, and the worst element with both
     numbers; BackendError where a backend is named that cannot be used, TypeError where the function cannot be called so, ValueError for an unknown
-    name. Complex gradients are PyTorch's: dL/da + i dL/db.
+    name, RuntimeError under `python -O`. Complex gradients are PyTorch's: dL/da + i dL/db.
     """
     __tracebackhide__ = True
+    _assert_asserts("check_function")
     subject = Subject.of(function, args, kwargs, constants)
     chosen = _selected(checks, leave_out)
     precisions = _precisions(dtypes)
@@ -82,7 +84,7 @@ def check_function(function: Callable[..., Any], /, *args: Any, backends: Names 
         raise ValueError(f"check_function: no backend that was asked for has {' or '.join(precisions)}"
                          f"{' and complex arrays' if subject.complex else ''}; on jax, JAX_ENABLE_X64=1 makes float64")
     if failures:
-        raise AssertionError(_message(f"{subject.name} fails", failures)) from failures[0].error
+        raise AssertionError(_message(f"{subject.name} fails", failures)) from _cause(failures)
 
 
 def _run(trial: Trial, chosen: Sequence[str], first: bool) -> Iterator[Failure]:
@@ -94,14 +96,21 @@ def _run(trial: Trial, chosen: Sequence[str], first: bool) -> Iterator[Failure]:
         try:
             with np.errstate(all="ignore"):
                 CHECKS[check](trial)
-        except AssertionError as error:
-            yield Failure(where, str(error), error)
         except Exception as error:
-            yield Failure(where, f"{type(error).__name__}: {error}{_explained(error, check)}", error)
+            yield Failure(where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}{_explained(error, check)}", error)
         else:
             continue
         if check in ("pure", "values"):
             return
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether a check has raised because of a result, and not the user's function."""
+    traceback = error.__traceback__
+    if not isinstance(error, AssertionError) or traceback is None:
+        return False
+    *_, (frame, _) = walk_tb(traceback)
+    return str(frame.f_globals.get("__name__", "")).startswith((f"{__package__}.", "numpy.testing"))
 
 
 EXPLAINED: tuple[tuple[type[Exception], str], ...] = (
@@ -141,6 +150,7 @@ def check_rule(op: str | Op, samples: Any = None, *, backends: Names | None = No
     failure the backend and the id of the test; ValueError for an operation, a level or a check that there is none of, and where there are no samples.
     """
     __tracebackhide__ = True
+    _assert_asserts("check_rule")
     if level not in ("full", "short"):
         raise ValueError(f"check_rule: level must be 'full' or 'short', not {level!r}")
     names = _backends(backends)
@@ -160,7 +170,7 @@ def check_rule(op: str | Op, samples: Any = None, *, backends: Names | None = No
         if cell.check in chosen and cell.check not in _listed(leave_out):
             failures += _execute(cell)
     if failures:
-        raise AssertionError(_message(f"the operation {declared.name!r} fails", failures)) from failures[0].error
+        raise AssertionError(_message(f"the operation {declared.name!r} fails", failures)) from _cause(failures)
 
 
 def _execute(cell: cells.Cell) -> Iterator[Failure]:
@@ -178,8 +188,7 @@ def _execute(cell: cells.Cell) -> Iterator[Failure]:
     except pytest.fail.Exception as error:
         yield Failure(where, str(error), AssertionError(str(error)))
     except Exception as error:
-        text = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-        yield Failure(where, f"{text}{error}", error)
+        yield Failure(where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}", error)
 
 
 def _operation(op: str | Op) -> Op:
@@ -277,6 +286,17 @@ def _precisions(dtypes: Names | None) -> list[str]:
         if name not in PRECISIONS:
             raise ValueError(f"check_function: dtypes are 'float64' and 'float32' (complex arrays become complex128 and complex64), not {name!r}")
     return [name for name in PRECISIONS if name in names]
+
+
+def _cause(failures: Sequence[Failure]) -> Exception | None:
+    """What traceback to show: that of an error in the user's code; of a result that is wrong the message says all."""
+    return None if _is_ours(failures[0].error) else failures[0].error
+
+
+def _assert_asserts(name: str) -> None:
+    """With `python -O` nothing would ever fail."""
+    if not __debug__:
+        raise RuntimeError(f"{name} is made of assertions, which Python leaves out with -O and PYTHONOPTIMIZE: run it without")
 
 
 def _message(title: str, failures: Sequence[Failure]) -> str:

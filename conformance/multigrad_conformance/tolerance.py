@@ -1,4 +1,7 @@
-"""How close the numbers of a user's function have to be, and where they are the furthest apart."""
+"""How close the numbers of a user's function have to be, and where they are the furthest apart.
+
+Messages are to stand as they are: PYTEST_DONT_REWRITE
+"""
 
 from __future__ import annotations
 
