@@ -23,7 +23,6 @@ from .trial import Trial, backward, gradients, is_array_of, second_gradients, te
 EXAMPLES = 3
 """How many examples a batch has."""
 
-
 RANDOM = "the function is random, or keeps something between calls. Draw random numbers outside, and pass them as an argument"
 
 
@@ -69,8 +68,8 @@ def values(trial: Trial) -> None:
         found = target.dtype_name(raw.dtype)
         assert found == available(target, dtype.name), (
             f"{name} has dtype {found}, on numpy {dtype.name}. Where an array is made, say dtype=x.dtype, device=x.device")
-        assert tuple(raw.shape) == wide.shape, f"{name} has shape {tuple(raw.shape)}, on numpy {wide.shape}"
         actual = target.numpy(raw)
+        assert actual.shape == wide.shape, f"{name} has shape {actual.shape}, on numpy {wide.shape}"
         trial.tolerance.assert_near(actual, wide, name, narrowest([actual, *trial.subject.arrays], trial.precision), beside=" as on numpy in float64")
 
 
@@ -149,8 +148,9 @@ def jvp(trial: Trial) -> None:
     for what, m, y in zip(names, moved, outs, strict=True):
         assert target.is_raw(m), f"{what} is of {type(m).__name__}"
         assert m.dtype == y.dtype, f"{what} has dtype {m.dtype}, but that of the result is {y.dtype}"
-        assert tuple(m.shape) == tuple(y.shape), f"{what} has shape {tuple(m.shape)}, but that of the result is {tuple(y.shape)}"
     found = [target.numpy(m) for m in moved]
+    for what, m, y in zip(names, found, map(target.numpy, outs), strict=True):
+        assert m.shape == y.shape, f"{what} has shape {m.shape}, but that of the result is {y.shape}"
     if trial.with_differences:
         _along(trial, found, reference.slopes, names, reference.results)
     products = [np.real(np.conj(a) * b) for a, b in zip([*reference.cotangents, *trial.gradients], [*found, *reference.tangents], strict=True)]
