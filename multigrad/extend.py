@@ -47,9 +47,11 @@ from .layers.immutable import Immutable, tie
 from .namespace import load
 from .observe import EVENTS, Call, Label, Observer
 from .registry import Op
+from .tree import named_leaves
+from .tree import replaced as tree_map
 
 __all__ = ["API", "EVENTS", "KERNELS", "Call", "Label", "Layer", "Observer", "Op", "Transform", "backend", "carry_out", "innermost", "is_array",
-           "jvp", "level_of", "load_plugins", "raw_namespace", "rebind_augmented", "samples", "vjp"]
+           "jvp", "level_of", "load_plugins", "named_leaves", "raw_namespace", "rebind_augmented", "samples", "tree_map", "vjp"]
 
 API = plugins.API
 """The version of what plugins and extensions are written against. It grows when something is added that an extension may need.

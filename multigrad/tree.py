@@ -71,6 +71,19 @@ def leaves(tree: Any) -> list[Any]:
     return out
 
 
+def named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """The leaves of a tree in order, each with where it stands, as Python would reach it: `[0]`, `['weights'].bias`, "" of a leaf alone."""
+    found, structure = flattened(tree)
+    return list(zip(_names(structure, ""), found, strict=True))
+
+
+def _names(structure: Structure, name: str) -> Iterator[str]:
+    if structure.kind is None:
+        yield name
+    for i, child in enumerate(structure.children):
+        yield from _names(child, name + _step(structure, i))
+
+
 def has_layer(tree: Any) -> bool:
     """Whether a leaf is a layer."""
     kind = _kinds[type(tree)]

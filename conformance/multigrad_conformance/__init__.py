@@ -1,5 +1,12 @@
 """The conformance suite of multigrad: `pytest --pyargs multigrad_conformance --multigrad-backend NAME`.
 
+Tests of one's own functions and operations, on every array library (docs/testing.md):
+
+    from multigrad_conformance import check_function
+
+    def test_softplus():
+        check_function(softplus, np.linspace(-2.0, 2.0, 5))
+
 An operation that a plugin registers is enrolled by its samples, which the hook `multigrad_samples` names:
 
     @mg.hookimpl
@@ -13,7 +20,25 @@ An operation that a plugin registers is enrolled by its samples, which the hook 
 
 from __future__ import annotations
 
-from .sample import OWN_DEVICE, Draw, DType, Kink, Sample
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["OWN_DEVICE", "DType", "Draw", "Kink", "Sample"]
+if TYPE_CHECKING:
+    from .sample import OWN_DEVICE, Draw, DType, Kink, Sample
+    from .testing import check_function, check_rule
+
+__all__ = ["OWN_DEVICE", "DType", "Draw", "Kink", "Sample", "check_function", "check_rule"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are asked for: pytest imports this package in every run, for its plugin."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(".testing" if name.startswith("check_") else ".sample", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

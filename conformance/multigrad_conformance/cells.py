@@ -114,8 +114,9 @@ def unsampled(op: Op) -> bool:
     return not samples_of(op.name)
 
 
-def _of_operation(backend: Backend, op: Op) -> Iterator[Cell]:
-    samples = samples_of(op.name)
+def _of_operation(backend: Backend, op: Op, samples: tuple[Sample, ...] | None = None) -> Iterator[Cell]:
+    """The tests of an operation, on the samples that are registered or on others."""
+    samples = samples_of(op.name) if samples is None else samples
     for single in (False, True):
         for sample in samples:
             for check, run in _checks(backend, op, sample):

@@ -1,0 +1,80 @@
+"""The fixtures for tests of one's own code. Imported in every run of pytest, so it imports multigrad only once a test asks for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+BACKEND = "multigrad_backend"
+
+
+def parametrize(metafunc: pytest.Metafunc, asked: list[str]) -> None:
+    """Let a test that asks for a backend run on each: those of the option, else of the ini file, else all that are installed."""
+    if BACKEND in metafunc.fixturenames:
+        names = asked or chosen(metafunc.config)
+        metafunc.parametrize(BACKEND, names, indirect=True, ids=names, scope="session")
+
+
+def chosen(config: pytest.Config) -> list[str]:
+    """The backends that the project names in its ini file, else the installed ones. Raises UsageError for a name that there is none of."""
+    from .testing import installed, known
+
+    named = list(dict.fromkeys(config.getini("multigrad_backends")))
+    for name in named:
+        if name not in known():
+            raise pytest.UsageError(f"multigrad_backends names {name!r}, which is no backend; there are {', '.join(known())}")
+    return named or installed()
+
+
+@pytest.fixture(scope="session")
+def multigrad_backend(request: pytest.FixtureRequest) -> str:
+    """The name of each installed backend in turn. A test is skipped, with the reason, where one cannot be used here."""
+    from multigrad import extend
+    from multigrad.errors import BackendError
+
+    name: str = request.param
+    try:
+        extend.backend(name)
+    except BackendError as error:
+        pytest.skip(f"the backend {name!r} cannot be used here: {error}")
+    return name
+
+
+@pytest.fixture(scope="session")
+def xp(multigrad_backend: str) -> Any:
+    """The differentiable Array API namespace of each installed backend in turn, as `multigrad.namespace(name)` gives it."""
+    import multigrad
+
+    return multigrad.namespace(multigrad_backend)
+
+
+@pytest.fixture(scope="session")
+def check_function(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """multigrad_conformance.check_function, on the backends that this run of pytest is for."""
+    from . import testing
+
+    return partial(testing.check_function, backends=_usable(request.config))
+
+
+@pytest.fixture(scope="session")
+def check_rule(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """multigrad_conformance.check_rule, on the backends that this run of pytest is for."""
+    from . import testing
+
+    return partial(testing.check_rule, backends=_usable(request.config))
+
+
+def _usable(config: pytest.Config) -> list[str] | None:
+    """The backends that are named by the option, or those of the ini file that work here; None where none is named."""
+    asked = list(dict.fromkeys(config.getoption("--multigrad-backend")))
+    if asked or not config.getini("multigrad_backends"):
+        return asked or None
+    from .testing import works
+
+    names = [name for name in chosen(config) if works(name)]
+    if not names:
+        pytest.skip("no backend that multigrad_backends names can be used here")
+    return names

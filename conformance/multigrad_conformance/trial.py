@@ -1,0 +1,218 @@
+"""A user's function on one backend in one precision, and what NumPy says about it. Checks of it are in function_checks.py.
+
+NumPy in float64 is the reference: its values, and the differences of these, depend on no rule of a derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import multigrad as mg
+
+from .differences import Partial, size_of, slopes
+from .problem import STEP, inner, is_floating, numpy_target, random_like
+from .subject import Outputs, Subject
+from .target import Target
+from .tolerance import Tolerance, greatest, narrowest
+
+
+class Reference:
+    """What NumPy says of a function, at arguments of one precision: values and derivatives in float64, dtypes as they are."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.exact = subject
+        self.wide = subject.at("float64")
+        self._elements: dict[tuple[int, tuple[int, ...]], Any] = {}
+
+    @cached_property
+    def dtypes(self) -> list[Any]:
+        """The dtype of each output at this precision, None of what is no array."""
+        found = self.exact.call(numpy_target(), tensors(numpy_target(), self.exact.arrays))
+        return [getattr(y, "dtype", None) for y in to_numpy(numpy_target(), found)]
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """The leaves of the result."""
+        found = self.wide.call(numpy_target(), tensors(numpy_target(), self.wide.arrays))
+        return [(name, y) for (name, _), y in zip(found, to_numpy(numpy_target(), found), strict=True)]
+
+    @cached_property
+    def smooth(self) -> list[Any]:
+        """The floating outputs: those that carry gradients."""
+        return [y for _, y in self.outputs if is_floating(y)]
+
+    @cached_property
+    def cotangents(self) -> list[Any]:
+        return [random_like(y, 101 + i) for i, y in enumerate(self.smooth)]
+
+    @cached_property
+    def tangents(self) -> list[Any]:
+        return [random_like(x, 201 + i) * size_of(x) for i, x in enumerate(self.wide.arrays)]
+
+    def results(self, arrays: Sequence[Any]) -> list[Any]:
+        """The floating outputs elsewhere."""
+        return [y for y in to_numpy(numpy_target(), self.wide.call(numpy_target(), tensors(numpy_target(), arrays))) if is_floating(y)]
+
+    def loss(self, arrays: Sequence[Any]) -> Any:
+        """What is differentiated element by element: the real inner product of the floating outputs with the cotangents."""
+        return inner(self.cotangents, self.results(arrays))
+
+    def first(self, arrays: Sequence[Any]) -> list[Any]:
+        """The gradients elsewhere, by the engine."""
+        return gradients(self.wide, numpy_target(), arrays, self.cotangents)
+
+    @cached_property
+    def gradients(self) -> list[Any]:
+        return self.first(self.wide.arrays)
+
+    @cached_property
+    def second(self) -> list[Any]:
+        return second_gradients(self.wide, numpy_target(), self.wide.arrays, self.cotangents, self.tangents)
+
+    @cached_property
+    def noise(self) -> float:
+        """How far rounding may take the differences of the loss."""
+        terms = sum(y.size for y in self.smooth)
+        return float(16 * np.finfo(np.float64).eps * np.sqrt(terms) * greatest(self.smooth) / STEP)
+
+    def partial(self, which: int) -> Partial:
+        return Partial(self.loss, self.wide.arrays, which)
+
+    def element(self, which: int, at: tuple[int, ...]) -> Any:
+        """The difference of the loss by one element, with the first step."""
+        if (which, at) not in self._elements:
+            partial = self.partial(which)
+            self._elements[which, at] = partial.at(at, partial.steps(at)[0])
+        return self._elements[which, at]
+
+    @cached_property
+    def slopes(self) -> list[Any]:
+        """The differences of the outputs along the tangents."""
+        return slopes(self.results, self.wide.arrays, self.tangents)
+
+    @cached_property
+    def bends(self) -> list[Any]:
+        """The differences of the gradients along the tangents."""
+        return slopes(self.first, self.wide.arrays, self.tangents)
+
+
+@dataclass(eq=False)
+class Trial:
+    """A function on one backend in one precision.
+
+    with_differences  whether derivatives are compared with differences, besides each other
+    """
+
+    subject: Subject
+    target: Target
+    precision: str
+    reference: Reference
+    tolerance: Tolerance
+    with_differences: bool
+
+    @cached_property
+    def gradients(self) -> list[Any]:
+        return gradients(self.subject, self.target, self.subject.arrays, self.reference.cotangents)
+
+    @cached_property
+    def digits(self) -> str:
+        """The precision that derivatives can be expected in."""
+        return narrowest([*self.subject.arrays, *(y for y in to_numpy(self.target, self.outputs) if is_floating(y))], self.precision)
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        return self.subject.call(self.target, tensors(self.target, self.subject.arrays))
+
+    @property
+    def scale(self) -> float:
+        """The greatest number that stands beside a gradient."""
+        return greatest([*self.reference.gradients, *self.reference.smooth])
+
+    def raws(self, arrays: Sequence[Any]) -> list[Any]:
+        return [self.target.raw(x) for x in arrays]
+
+    def cast(self, arrays: Sequence[Any]) -> list[Any]:
+        """NumPy arrays at this precision, as the library's own."""
+        return [self.target.raw(self.target.cast(x)) for x in arrays]
+
+    @property
+    def names(self) -> list[str]:
+        return [leaf.name for leaf in self.subject.differentiated]
+
+    def function(self, constants: Sequence[Any] | None = None, smooth: bool = True) -> Callable[..., Any]:
+        """The function of the arrays to differentiate by; it returns its floating outputs, or all that are arrays, as a tuple."""
+        kept = is_floating_of if smooth else is_array_of
+
+        def call(*xs: Any) -> Any:
+            given = [mg.asarray(x) if self.target.is_raw(x) else x for x in xs]
+            return tuple([y for _, y in self.subject.call(self.target, given, constants) if kept(self.target, y)])
+
+        return call
+
+    def pullback(self) -> Callable[..., Any]:
+        """The gradients of the function as a function of the arrays to differentiate by."""
+        smooth = [y for y in self.outputs if is_floating_of(self.target, y[1])]
+        cotangents = tuple(like(self.target, g, y) for g, (_, y) in zip(self.reference.cotangents, smooth, strict=True))
+
+        def pulled(*xs: Any) -> Any:
+            return mg.func.vjp(self.function(), *xs)[1](cotangents)
+
+        return pulled
+
+
+# ----- running a function -----
+
+
+def tensors(target: Target, arrays: Sequence[Any], requires_grad: bool = False) -> list[Any]:
+    return [mg.asarray(target.raw(x), requires_grad=requires_grad) for x in arrays]
+
+
+def to_numpy(target: Target, outputs: Outputs) -> list[Any]:
+    return [target.numpy(y) for _, y in outputs]
+
+
+def is_array_of(target: Target, y: Any) -> bool:
+    return isinstance(y, mg.Tensor) or hasattr(y, "__array_namespace__") or target.is_raw(y)
+
+
+def is_floating_of(target: Target, y: Any) -> bool:
+    return is_array_of(target, y) and target.dtype_name(y.dtype).startswith(("float", "complex"))
+
+
+def gradients(subject: Subject, target: Target, arrays: Sequence[Any], cotangents: Sequence[Any], check: Any = None) -> list[Any]:
+    """The gradients of Re<cotangents, outputs> by each array, as NumPy arrays; zeros where there is no way to it."""
+    leaves = tensors(target, arrays, True)
+    found = backward(subject.call(target, leaves), target, leaves, cotangents)
+    if check is not None:
+        check(found, leaves)
+    return [target.numpy(g) for g in found]
+
+
+def backward(outputs: Outputs, target: Target, leaves: Sequence[Any], cotangents: Sequence[Any], recorded: bool = False) -> list[Any]:
+    smooth = [y for _, y in outputs if is_floating_of(target, y)]
+    moved = [(y, g) for y, g in zip(smooth, cotangents, strict=True) if getattr(y, "requires_grad", False)]
+    if not moved:
+        return [mg.asarray(target.raw(np.zeros(x.shape, target.numpy(x).dtype))) for x in leaves]
+    seeds = [like(target, g, y) for y, g in moved]
+    return list(mg.autograd.grad([y for y, _ in moved], leaves, grad_outputs=seeds, create_graph=recorded, allow_unused=True, materialize_grads=True))
+
+
+def like(target: Target, g: Any, y: Any) -> Any:
+    """A cotangent as an array of the library, with the dtype of the output."""
+    return target.raw(g.astype(target.dtype_name(y.dtype)))
+
+
+def second_gradients(subject: Subject, target: Target, arrays: Sequence[Any], cotangents: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The gradients of Re<tangents, gradients>: by symmetry the derivative of the gradients along the tangents. Reverse mode, twice."""
+    leaves = tensors(target, arrays, True)
+    first = backward(subject.call(target, leaves), target, leaves, cotangents, recorded=True)
+    kept = [(f, like(target, t, f)) for f, t in zip(first, tangents, strict=True) if f.requires_grad]
+    if not kept:
+        return [np.zeros(x.shape, x.dtype) for x in arrays]
+    found = mg.autograd.grad([f for f, _ in kept], leaves, grad_outputs=[t for _, t in kept], allow_unused=True, materialize_grads=True)
+    return [target.numpy(s) for s in found]
