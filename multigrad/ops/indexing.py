@@ -65,7 +65,7 @@ def _write_last(xp: Any, x: Any, key: Any, value: Any) -> Any:
     m, n, rest = target.shape[0], prod(x.shape[:axes]), x.shape[axes:]
     if m == 0 or n == 0:
         return xp.asarray(x, copy=True)
-    value = xp.reshape(_fit(xp, value, x[key].shape), (m, prod(rest)))
+    value = xp.reshape(_fit(xp, value, xp.getitem(x, key).shape), (m, prod(rest)))
     order = xp.argsort(target, stable=True)
     target = xp.take(target, order, axis=0)
     rows = xp.arange(n, dtype=target.dtype, device=xp.device_of(x))

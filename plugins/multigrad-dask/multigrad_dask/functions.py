@@ -95,23 +95,32 @@ def getitem(x: Any, key: Any, /) -> Any:
     if len(arrays) == len(entries) == 1 and arrays[0].dtype == bool:
         return _selected(x, arrays[0])
     if len(arrays) > 1 or any(k.ndim != 1 for k in arrays):
-        numbers, axes = linear_index(key, x.shape)
-        return x.reshape((-1, *x.shape[axes:]))[numbers.ravel()].reshape((*numbers.shape, *x.shape[axes:]))
+        axis, numbers, axes = linear_index(key, x.shape)
+        x = x.reshape((*x.shape[:axis], -1, *x.shape[axis + axes:]))[(slice(None),) * axis + (numbers.ravel(),)]
+        return x.reshape((*x.shape[:axis], *numbers.shape, *x.shape[axis + 1:]))
     return x[key]
 
 
-def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, int]:
-    """One index into the leading axes together, in the place of integers and integer arrays. Refuses any other key with several arrays."""
-    entries = key if isinstance(key, tuple) else (key,)
-    lead = [k for k in entries if isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu")]
-    rest = entries[len(lead):]
-    if entries[:len(lead)] != tuple(lead) or any(k is not Ellipsis and k != slice(None) for k in rest):
-        raise NotImplementedError("getitem: Dask takes one 1-d integer array or mask in a key; several, or of more dimensions, come first and together "
-                                  "(x[i, j] or x[i, j, ...])")
+def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[int, Any, int]:
+    """Integers and integer arrays of a key that stand together, as one index into their axes together: the first axis, the index, how many axes.
+
+    Raises NotImplementedError for any other key with several arrays, or with one of more than one dimension.
+    """
+    entries = list(key) if isinstance(key, tuple) else [key]
+    if Ellipsis in [k for k in entries if k is Ellipsis]:
+        at = next(i for i, k in enumerate(entries) if k is Ellipsis)
+        entries[at:at + 1] = [slice(None)] * (len(shape) - len(entries) + 1)
+    here = [i for i, k in enumerate(entries) if not isinstance(k, slice)]
+    first, last = here[0], here[-1] + 1
+    together = entries[first:last]
+    if any(k != slice(None) for k in entries if isinstance(k, slice)) or not all(
+            isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu") for k in together):
+        raise NotImplementedError("getitem: several integer arrays in a key, or one of more dimensions, must stand together, and nothing else but whole "
+                                  "axes with them: x[i, j] or x[:, i, j]. Index one after the other.")
     total: Any = 0
-    for k, n in zip(lead, shape, strict=False):
+    for k, n in zip(together, shape[first:], strict=False):
         total = total * n + k % n
-    return total, len(lead)
+    return first, total, last - first
 
 
 def _selected(x: Any, mask: Any) -> Any:
@@ -122,17 +131,21 @@ def _selected(x: Any, mask: Any) -> Any:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` with values of its dtype at `key`. Through a mask the form for all libraries writes, through integer arrays one chunk does."""
+    """A copy of `x` with values of its dtype at `key`. Through integer arrays one chunk is written; the form for all libraries writes through a
+    mask, and what Dask's does not, a key with None and an array without elements.
+    """
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [k for k in entries if isinstance(k, da.Array)]
-    if any(k.dtype == bool for k in arrays):
+    if any(k is None for k in entries) or 0 in x.shape or any(k.dtype == bool for k in arrays):
         return OPS["setitem"].forward(extend.raw_namespace("dask"), x, key, value)
     value = value.astype(x.dtype) if isinstance(value, da.Array) else value
     if not arrays:
         x = x.copy()
         x[key] = value
         return x
-    numbers, axes = linear_index(key, x.shape)
+    axis, numbers, axes = linear_index(key, x.shape)
+    if axis:
+        raise NotImplementedError("setitem: integer arrays in a key that is written to must come first: x[i] or x[i, j]")
     rest = x.shape[axes:]
     rows = broadcast_to(xp.asarray(value, dtype=x.dtype), (*numbers.shape, *rest)).reshape((-1, *rest))
     flat = x.reshape((-1, *rest)).rechunk({0: -1})
