@@ -107,10 +107,9 @@ def test_a_worker_that_is_killed_in_mid_pass_loses_nothing(client: Any, tmp_path
     futures = client.compute(planned(tmp_path / "disturbed"))
     while len(made(tmp_path / "disturbed")) < 3:
         time.sleep(0.01)
-    address, pid = next(iter(client.run(os.getpid).items()))
-    os.kill(pid, signal.SIGKILL)
+    newest = max((tmp_path / "disturbed").iterdir(), key=lambda p: int(p.name.split("-")[1]))
+    os.kill(int(newest.name.split("-")[2]), signal.SIGKILL)  # while it makes that chunk
     value, gradient = client.gather(futures)
     assert value == quiet[0] and np.array_equal(gradient, quiet[1])
     again = made(tmp_path / "disturbed")
-    assert set(again) == set(range(5)) and len(again) > len(set(again))  # some chunks were lost with it
-    assert address not in client.scheduler_info()["workers"] or pid not in client.run(os.getpid).values()
+    assert set(again) == set(range(5)) and len(again) > 5  # what was lost with it was made again
