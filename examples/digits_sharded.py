@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import os
 
-DEVICES = 8
-FLAG = "--xla_force_host_platform_device_count"
-flags = os.environ.get("XLA_FLAGS", "")
-os.environ["XLA_FLAGS"] = flags if FLAG in flags else f"{flags} {FLAG}={DEVICES}"  # read when JAX first looks for devices
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")  # read when JAX first looks for devices
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
