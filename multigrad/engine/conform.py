@@ -24,7 +24,7 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any, cotang
         raise GradientError(f"{_rule_of(of)} returned {type(g).__name__}; it must return an array of the shape of its argument, "
                             f"{shape}") from None
     if given != shape:
-        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
+        if len(given) < len(shape) or any(n != 1 and not _same(n, m) for n, m in zip(reversed(shape), reversed(given))):
             raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
         if of is not None and not _is_broadcast(of[0], tuple(given), shape, cotangent):
             raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}, which broadcasting "
@@ -51,13 +51,20 @@ def _is_broadcast(op: Op, given: tuple[int, ...], shape: tuple[int, ...], cotang
     """
     if "key" in op.roles:
         return True
-    outs = [tuple(c.shape) for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,)) if c is not None]
-    if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
-        return given in outs
     extra = len(given) - len(shape)
     summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and given[i] != 1)]
+    if not summed:  # sizes that are not known yet
+        return True
+    outs = [tuple(c.shape) for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,)) if c is not None]
+    if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
+        return any(len(given) == len(out) and all(map(_same, given, out)) for out in outs)
     reduced = int("axis" in op.roles)
-    return any(len(given) <= len(out) + reduced and all(i < len(out) and out[i] == given[i] for i in summed) for out in outs)
+    return any(len(given) <= len(out) + reduced and all(i < len(out) and _same(out[i], given[i]) for i in summed) for out in outs)
+
+
+def _same(n: Any, m: Any) -> bool:
+    """Whether two sizes may be the same. Those that are not known yet are nan."""
+    return bool(n == m or (n != n and m != m))
 
 
 def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
