@@ -27,6 +27,14 @@ def own(xp: Any, g: Any, like: Any) -> Any:
     return xp.asarray(g, copy=True)
 
 
+def admit(xp: Any, x: Any) -> None:
+    """Raise where the raw array `x` must not be computed with: a tensor that its own library differentiates, say, or one of a sparse layout.
+
+    A backend that writes it is asked of each raw array that is given to an operation, and of each that becomes a Tensor. (`Backend.refused_types`
+    refuses all arrays of a class, and costs nothing.)
+    """
+
+
 def place(xp: Any, g: Any, like: Any) -> Any:
     """Return `g` placed (device, sharding) as `like` is. Applied to what `grad` returns."""
     return g
@@ -267,7 +275,7 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, accelerator, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
+    f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
                             mark, order, shared, storage, to_numpy, truth, write, synchronize)
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
