@@ -70,8 +70,9 @@ class Info:
 
     def capabilities(self) -> dict[str, bool | int | None]:
         """Whether masks and shapes that depend on values work everywhere, and the largest number of dimensions."""
-        depends = self._host.backend.capabilities.data_dependent
-        ours: dict[str, bool | int | None] = {"boolean indexing": depends, "data-dependent shapes": depends, "max dimensions": None}
+        lacks = self._host.backend.lacks()
+        ours: dict[str, bool | int | None] = {
+            "boolean indexing": "boolean_indexing" not in lacks, "data-dependent shapes": "data_dependent" not in lacks, "max dimensions": None}
         return ours if self._library is None else ours | dict(self._library.capabilities())
 
     def default_device(self) -> Any:

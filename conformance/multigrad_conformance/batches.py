@@ -223,7 +223,7 @@ def _unless_refused(case: Case, compute: Callable[[], Any], batch: Sequence[Any]
 
 def _must_refuse(case: Case, batch: Sequence[Any], own: Sequence[int]) -> bool | None:
     """Whether the shape of the result depends on the values of these arrays; None where they are too small to tell."""
-    if case.sample.needs != "data_dependent":
+    if case.sample.needs not in ("data_dependent", "boolean_indexing"):
         return False
     problem = case.problem
     if all(batch[i][0].size < 2 for i in own):

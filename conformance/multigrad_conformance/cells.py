@@ -7,8 +7,9 @@ backend. The set of ids depends on the table of operations and on what the backe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import Any
 
@@ -55,8 +56,27 @@ class Cell:
         backend = extend.backend(self.backend)
         if self.variant and self.operation in OPS:
             Target(self.backend).raw_function(OPS[self.operation])  # found as usual, not as a variant's flags would have it
-        with backend.variants[self.variant]() if self.variant else nullcontext() as device:
+        with self._in_variant(backend) as device:
             self.run(Target(self.backend, device, self.single))
+
+    def missing(self) -> str:
+        """Why the library cannot do what the test needs, "" if it can: what it or its backend says of this kind of test, or of this one."""
+        backend = extend.backend(self.backend)
+        reason = ""
+        if self.needs:
+            with self._in_variant(backend):  # whose flags may take something away
+                lacks = backend.lacks()
+            reason = ", ".join(text for need, text in lacks.items() if need in self.needs)
+        declared = backend.capabilities.missing.items()
+        return reason or next((text for name, text in declared if fnmatchcase(self.id, missing_pattern(name))), "")
+
+    def _in_variant(self, backend: Backend) -> AbstractContextManager[Any]:
+        return backend.variants[self.variant]() if self.variant else nullcontext()
+
+
+def missing_pattern(name: str) -> str:
+    """The pattern of test ids that a key of `Capabilities.missing` stands for: all tests of an operation, or those named."""
+    return name if "/" in name else f"{name}/*"
 
 
 @cache
@@ -65,14 +85,14 @@ def everything(name: str) -> tuple[Cell, ...]:
     backend = extend.backend(name)
     Target(name)  # fills the table of operations
     found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
-    return (*found, *(Cell(name, f"kernels.{k}", "kernel", "override", check, True) for k, check in kernels.checks_of(backend)))
+    of_kernels = (Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k)) for k, check in kernels.checks_of(backend))
+    return (*found, *of_kernels)
 
 
 def selected(name: str, level: str) -> list[Cell]:
-    """The cells to run now: of that level, at the precisions that there are, within the backend's capabilities."""
+    """The cells to run now: of that level, at the precisions that there are."""
     target = Target(name)
-    lacking = {need for need in ("complex", "data_dependent") if not getattr(target.capabilities, need)}
-    return [c for c in everything(name) if (level == "full" or c.short) and not c.needs & lacking and _at_precision(c, target.has_double)]
+    return [c for c in everything(name) if (level == "full" or c.short) and _at_precision(c, target.has_double)]
 
 
 def _at_precision(cell: Cell, has_double: bool) -> bool:
@@ -88,7 +108,7 @@ def _first(operation: str) -> str:
     return samples_of(operation)[0].label
 
 
-def missing(op: Op) -> bool:
+def unsampled(op: Op) -> bool:
     """Whether an operation has no samples, so that nothing about it would be tested."""
     return not samples_of(op.name)
 
@@ -117,7 +137,9 @@ def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single
     def execute(target: Target) -> None:
         run(checks.Case(target, op, sample))
 
-    needs = frozenset(({"complex"} if sample.complex else set()) | ({sample.needs} if sample.needs else set()))
+    seen = {"complex": sample.complex, "negative_steps": sample.backwards or (check, sample.label) == ("layout", "reversed"),
+            sample.needs: bool(sample.needs)}
+    needs = frozenset(need for need, is_needed in seen.items() if is_needed)
     return Cell(backend.name, op.name, check, sample.label, execute, short and bool(sample.short), single, variant, needs)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import multigrad as mg
 
-from .target import NARROW, NARROW_INTEGERS, Target
+from .target import NARROW, NARROW_INTEGERS, Target, shape_of
 
 EXACT = {"float64": (1e-9, 1e-11), "float32": (1e-4, 2e-5)}
 """Relative and absolute tolerance of the same computation done elsewhere, by precision. Samples have values of order 1;
@@ -51,7 +51,7 @@ def assert_same(target: Target, actual: Any, exact: Any, wide: Any, what: str, *
     name = target.dtype_name(actual.dtype)
     expected = expected_dtype or available(target, exact.dtype.name)
     assert name == expected, f"{what}: dtype {name}, expected {expected}"
-    assert tuple(actual.shape) == exact.shape, f"{what}: shape {actual.shape}, expected {exact.shape}"
+    assert shape_of(target, actual) == exact.shape, f"{what}: shape {actual.shape}, expected {exact.shape}"
     if values:
         assert_close(target.numpy(actual), wide, what, factor=factor)
 
@@ -79,6 +79,6 @@ def assert_gradient(target: Target, actual: Any, leaf: Any, what: str) -> None:
     """A gradient is an array of its argument's library, dtype, shape and device, always."""
     assert target.is_raw(actual), f"{what}: {type(actual)} is no array of {target.name!r}"
     assert actual.dtype == leaf.dtype, f"{what}: dtype {actual.dtype}, but that of the argument is {leaf.dtype}"
-    assert tuple(actual.shape) == tuple(leaf.shape), f"{what}: shape {actual.shape}, but that of the argument is {leaf.shape}"
+    assert shape_of(target, actual) == shape_of(target, leaf), f"{what}: shape {actual.shape}, but that of the argument is {leaf.shape}"
     device = target.kernel("device")
     assert device(target.xp, actual) == device(target.xp, leaf), f"{what}: it is not on the device of the argument"

@@ -66,7 +66,9 @@ def devices(target: Target) -> None:
 
 def exportable(target: Target) -> None:
     """Memory that runs backwards is not said to be for everybody."""
-    for x in (target.raw(X), target.raw(X)[::-1, ...], target.raw(X)[..., ::-1]):
+    forwards = target.raw(X)
+    backwards = () if "negative_steps" in target.backend.lacks() else (forwards[::-1, ...], forwards[..., ::-1])
+    for x in (forwards, *backwards):
         if target.kernel("exportable")(target.xp, x):
             try:
                 strides = np.from_dlpack(x).strides
@@ -97,7 +99,7 @@ def from_numpy(target: Target) -> None:
 
 
 def _values(target: Target) -> list[Any]:
-    return [target.cast(np.asarray(v)) for v in VALUES if target.capabilities.complex or v.dtype.kind != "c"]
+    return [target.cast(np.asarray(v)) for v in VALUES if v.dtype.kind != "c" or "complex" not in target.backend.lacks()]
 
 
 def write(target: Target) -> None:
@@ -138,6 +140,9 @@ def annotation(target: Target) -> None:
 def truth(target: Target) -> None:
     for value in (True, False):
         found = target.kernel("truth")(target.xp, target.raw(np.asarray(value)))
+        if found is None:
+            raise LookupError("the kernel `truth` does not know. If arrays are plans of what is to be computed, say so: "
+                              "Backend(capabilities=Capabilities(lazy=True))")
         assert found is value, f"the truth of {value} is {found}"
 
 
@@ -148,6 +153,11 @@ def synchronize(target: Target) -> None:
 CHECKS: dict[str, Callable[[Target], None]] = {
     f.__name__: f for f in (own, place, constant, device, devices, exportable, from_numpy, to_numpy, truth, write, synchronize, storage, mark,
                             annotation)}
+
+
+def needs(kernel: str) -> frozenset[str]:
+    """The capability that the check of a kernel is about."""
+    return frozenset({"truth"} if kernel == "truth" else ())
 
 
 def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:

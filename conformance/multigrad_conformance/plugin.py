@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     cell: Any = callspec and callspec.params.get("cell")
     if call.when == "call" and hasattr(cell, "backend"):
         report = outcome.get_result()
-        state = "exempt" if hasattr(report, "wasxfail") else report.outcome
-        reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (_told(call.excinfo.value) if call.excinfo else "")
+        error = call.excinfo.value if call.excinfo else None
+        if report.skipped and not hasattr(report, "wasxfail"):  # all that the tests skip is what a library lacks
+            state, reason = "missing", str(error).removeprefix("missing: ")
+        else:
+            state = "exempt" if hasattr(report, "wasxfail") else report.outcome
+            reason = getattr(report, "wasxfail", "").removeprefix("reason: ") or (_told(error) if error else "")
         report.user_properties.append((PROPERTY, (cell.backend, cell.id, state, reason)))
 
 
@@ -143,12 +148,12 @@ def document(config: pytest.Config) -> dict[str, Any]:
     }
 
 
-def _lacks(name: str) -> list[str]:
-    """The capabilities that a backend does not have, which take the tests of some operations away."""
+def _lacks(name: str) -> dict[str, str]:
+    """What a library cannot do, with the reason, by capability, operation or test."""
     from multigrad import extend
 
-    capabilities = extend.backend(name).capabilities
-    return [c for c in ("complex", "data_dependent") if not getattr(capabilities, c)]
+    backend = extend.backend(name)
+    return backend.lacks() | dict(backend.capabilities.missing)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -157,10 +162,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("multigrad conformance")
     for name, tests in _collected.items():
         states = [state for state, _ in tests.values()]
-        terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {states.count('passed')} passed, "
-                              f"{states.count('failed')} failed, {states.count('exempt')} exempt ({config.getoption('--multigrad-samples')} samples)")
+        counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing"))
+        terminalreporter.line(f"{name}: {len({i.partition('/')[0] for i in tests})} operations, {counts} "
+                              f"({config.getoption('--multigrad-samples')} samples)")
         for i, (state, reason) in tests.items():
             if state == "exempt":
                 terminalreporter.line(f"  exempt {i}: {reason}")
+        for reason, n in Counter(reason for state, reason in tests.values() if state == "missing").items():
+            terminalreporter.line(f"  missing: {reason} ({n} tests)")
     for name, why in config.stash[_left_out].items():
         terminalreporter.line(f"{name}: not tested: {why}")

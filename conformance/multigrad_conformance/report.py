@@ -67,8 +67,7 @@ def _cell(counts: dict[str, int] | None) -> str:
     parts = [f"{counts['failed']} FAIL"] if counts.get("failed") else []
     if counts.get("passed"):
         parts.append(f"{counts['passed']} ok")
-    if counts.get("exempt"):
-        parts.append(f"{counts['exempt']} exempt")
+    parts += [f"{counts[state]} {state}" for state in ("exempt", "missing") if counts.get(state)]
     return ", ".join(parts)
 
 
@@ -84,7 +83,7 @@ def by_check(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def notes(results: Results) -> Iterator[str]:
-    """What explains every cell that is empty, exempt or failed."""
+    """What explains every cell that is empty, exempt, missing or failed."""
     for name, backend in results["backends"].items():
         tests = backend["tests"]
         reasons: dict[str, list[str]] = {}
@@ -95,11 +94,9 @@ def notes(results: Results) -> Iterator[str]:
             state, _, text = reason.partition(": ")
             yield f"{name}, {state}: {', '.join(ids)}: {text}"
         seen = {i.partition("/")[0] for i in tests}
-        missing = [o for o in results["operations"] if o not in seen]
-        if missing and len(missing) < len(results["operations"]):
-            lacks = backend.get("lacks", [])
-            why = f"the backend lacks what they need: {', '.join(lacks)}" if lacks else "they were not selected in this run"
-            yield f"{name}, none: {', '.join(missing)}: {why}"
+        absent = [o for o in results["operations"] if o not in seen]
+        if absent and len(absent) < len(results["operations"]):
+            yield f"{name}, none: {', '.join(absent)}: they were not selected in this run"
     for name, why in results["left out"].items():
         yield f"{name}, not tested: {why}"
 
@@ -109,8 +106,8 @@ def summary(results: Results) -> str:
     lines = []
     for name, backend in results["backends"].items():
         states = [s[0] for s in backend["tests"].values()]
-        lines.append(f"{name}: {len(_counts(backend['tests']))} operations, {states.count('passed')} passed, "
-                     f"{states.count('failed')} failed, {states.count('exempt')} exempt")
+        counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing"))
+        lines.append(f"{name}: {len(_counts(backend['tests']))} operations, {counts}")
     return "\n".join(lines)
 
 
@@ -127,7 +124,7 @@ def text(results: Results) -> str:
     for chapter, found in chapters:
         lines += [f"{chapter}:", *(line(r) for r in found)]
     explained = [f"- {n}" for n in notes(results)]
-    return "\n".join([*lines, "", *explained, "" if explained else "no cell is empty, exempt or failed", summary(results)])
+    return "\n".join([*lines, "", *explained, "" if explained else "no cell is empty, exempt, missing or failed", summary(results)])
 
 
 def markdown(results: Results) -> str:
@@ -140,7 +137,8 @@ def markdown(results: Results) -> str:
         lines += ["| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in found]
     head, rows = by_check(results)
     lines += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in rows)]
-    lines += ["", *(f"- {n}" for n in notes(results)), *([] if any(True for _ in notes(results)) else ["No cell is empty, exempt or failed."])]
+    nothing = [] if explained else ["no cell is empty, exempt, missing or failed"]
+    return "\n".join([*lines, "", *explained, *nothing, summary(results)])
     return "\n".join([*lines, "", *(f"{line}  " for line in summary(results).splitlines())]).rstrip()
 
 

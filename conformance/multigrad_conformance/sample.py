@@ -35,7 +35,8 @@ class Sample:
                     tuples and lists of these, `DType`
     differentiable  the array parameters to differentiate by; None: those of floating dtype that have a rule
     short           whether it belongs to the short level. None: yes for the first real and the first complex sample
-    needs           the capability that the backend must have: "data_dependent", or "" for none ("complex" is seen by itself)
+    needs           the capability that the library must have: "data_dependent", "boolean_indexing", "truth" (a lazy library has none), or "" for
+                    none ("complex" and "negative_steps" are seen by themselves)
     values          False where only shape and dtype are defined (empty)
     tolerance       a factor on the tolerances, for ill-conditioned values
     checks          which checks to make; None: all that apply
@@ -65,6 +66,11 @@ class Sample:
         """Whether there is a complex array among the arguments, or a complex dtype."""
         return any(a.dtype.kind == "c" if is_array(a) else a.name.startswith("complex")
                    for a in leaves((self.args, tuple(self.kwargs.values()))) if is_array(a) or isinstance(a, DType))
+
+    @property
+    def backwards(self) -> bool:
+        """Whether there is a slice with a negative step among the arguments."""
+        return any(isinstance(a, slice) and (a.step or 1) < 0 for a in leaves((self.args, tuple(self.kwargs.values()))))
 
     def __repr__(self) -> str:
         return f"<Sample {self.label}>"

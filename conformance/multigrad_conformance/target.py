@@ -127,6 +127,12 @@ class Target:
         return f"<Target {self.name}{' single' if self.single else ''}>"
 
 
+def shape_of(target: Target, x: Any) -> tuple[Any, ...]:
+    """The shape of a Tensor or a raw array; where a lazy library does not know it yet (None, or nan), that of the values."""
+    shape = tuple(x.shape)
+    return shape if all(isinstance(n, int) for n in shape) else np.shape(target.numpy(x))
+
+
 def call(op: Op, function: Callable[..., Any], values: Any) -> Any:
     """Call a function of an operation with the values of all its parameters, in order."""
     args: list[Any] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from traceback import walk_tb
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from multigrad.registry import OPS
 from . import cells, saves
 
 FLICKERING = "flickering:"
+MISSING = "missing: "
 
 
 def exemption_of(backend: str, test_id: str) -> str | None:
@@ -22,10 +24,15 @@ def exemption_of(backend: str, test_id: str) -> str | None:
 
 
 def test_operation(cell: cells.Cell) -> None:
-    """A cell of the table of operations by backends. An exempted one must fail, unless its reason says `flickering:`."""
+    """A cell of the table of operations by backends. One of what is missing must raise; an exempted one must fail, unless its reason says
+    `flickering:`."""
     reason = exemption_of(cell.backend, cell.id)
     if reason is None:
-        cell.execute()
+        missing = cell.missing()
+        if missing:
+            _must_be_missing(cell, missing)
+        else:
+            cell.execute()
         return
     try:
         cell.execute()
@@ -33,6 +40,34 @@ def test_operation(cell: cells.Cell) -> None:
         pytest.xfail(reason)
     if not reason.startswith(FLICKERING):
         pytest.fail(f"{cell.id} passes, yet the backend {cell.backend!r} exempts it ({reason}): remove the exemption")
+
+
+def _must_be_missing(cell: cells.Cell, reason: str) -> None:
+    """The library raises there, as its backend or itself says. What it computes is neither hidden nor wrong."""
+    try:
+        cell.execute()
+    except Exception as error:
+        if _is_wrong(error):
+            pytest.fail(f"{cell.id}: {reason}, yet the library computes it, and not what NumPy does; it should raise. If it cannot be helped, exempt "
+                        f"the test: Backend(exemptions={{{cell.id!r}: reason}}). {error}")
+        pytest.skip(f"{MISSING}{reason}")
+    if not (cell.check.startswith("vmap") and cell.needs & {"data_dependent", "boolean_indexing"}):  # which vmap refuses, whoever could do it
+        pytest.fail(f"{cell.id} passes, yet the backend {cell.backend!r} says {reason!r}: it hides what the library can do. Change its Capabilities")
+
+
+def _is_wrong(error: Exception) -> bool:
+    """Whether it is the suite that raised, because of a result, and not the library."""
+    if not isinstance(error, AssertionError) or error.__traceback__ is None:
+        return False
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__", "")).startswith((f"{__package__}.", "numpy.testing"))
+
+
+def test_declarations(backend: str) -> None:
+    """What is declared as missing stands for tests that exist, at some level and precision."""
+    for name in extend.backend(backend).capabilities.missing:
+        assert any(fnmatchcase(cell.id, cells.missing_pattern(name)) for cell in cells.everything(backend)), \
+            f"the backend {backend!r} says that {name!r} is missing, but there is no such operation or test"
 
 
 def test_exemptions(backend: str) -> None:
@@ -44,7 +79,7 @@ def test_exemptions(backend: str) -> None:
 
 def test_samples(operation: str) -> None:
     """Every operation has samples: a plugin brings its own through the hook multigrad_samples."""
-    assert not cells.missing(OPS[operation]), (
+    assert not cells.unsampled(OPS[operation]), (
         f"the operation {operation!r} of {OPS[operation].module} has no samples: return them from the hook multigrad_samples, "
         "{operation: generator or 'module:name'}")
 

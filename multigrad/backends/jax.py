@@ -53,7 +53,7 @@ def make() -> Backend:
         "jax",
         jnp,
         (jax.Array,),
-        capabilities=Capabilities(mutable=False),
+        capabilities=Capabilities(mutable=False, data_dependent=True),  # of eager arrays; JAX tells what holds under jit
         functions={name: _left_free(getattr(jnp, name)) for name in created} | {
             **{f"fft.{name}": _over_several(getattr(jnp.fft, name)) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
             **{f"fft.{name}": _left_free(getattr(jnp.fft, name)) for name in ("fftfreq", "rfftfreq")},

@@ -108,6 +108,11 @@ def truth(xp: Any, x: Any) -> bool | None:
     return bool(x)
 
 
+def _unknown(xp: Any, x: Any) -> bool | None:
+    """`truth` where arrays are plans of what is to be computed: to look at a value would compute it."""
+    return None
+
+
 def synchronize(xp: Any, x: Any) -> None:
     """Wait until `x` has been computed. A no-op where computation is synchronous."""
 
@@ -280,6 +285,8 @@ DEFAULTS: dict[str, Callable[..., Any]] = {
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that are others where arrays are immutable."""
+LAZY: dict[str, Callable[..., Any]] = {"truth": _unknown}
+"""The defaults that are others where arrays are lazy."""
 
 
 def _count_references(xp: Any, g: Any, like: Any) -> int:

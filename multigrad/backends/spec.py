@@ -14,21 +14,51 @@ from . import kernels as _kernels
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the arrays of a library can do, where libraries differ.
+    """What the arrays of a library can do, where libraries differ. The conformance suite holds a backend to it, both ways.
 
-    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`
+    Where a field may be None, that means what `__array_namespace_info__` of the library tells, and True where that does not tell. A declaration
+    comes before it: JAX tells what holds under `jax.jit`, and its eager arrays can do more.
+
+    mutable         `x[key] = v` changes the buffer of x, and so does `x += y`. A library whose arrays are never written, or one where a write is
+                    not seen by the views of an array, says False. Then an in-place operation gives the Tensor a new array, views of it are computed
+                    anew, and the kernel `write` (by default the new value itself) only has to return an array with the new values
     defers          the operators return NotImplemented for a foreign right operand that has reflected operators,
                     so that `raw * tensor` is a Tensor
-    data_dependent  boolean masks, nonzero and unique_* work (shapes may depend on values)
+    data_dependent  nonzero, unique_* and repeat by an array work (shapes may depend on values)
     complex         complex dtypes exist
     strict          its namespace has the names of the standard alone, so that of multigrad hides those beyond it (`Op.beyond`)
+    boolean_indexing  `x[mask]` and `x[mask] = v` work. None: as `data_dependent`, if that is declared, else as the library tells
+    negative_steps  `x[::-1]` works; PyTorch has `flip` only
+    lazy            an array is a plan of its values, computed when they are asked for. Then the kernel `truth` is by default one that never
+                    knows, so that multigrad takes no decision on values: a wrong argument that only its values tell gives nan instead of an error
+    missing         what else the library cannot do, with the reason: {"linalg.svd*": "no svd"}. A key is the name of an operation or the id
+                    of a conformance test, where `*` matches anything. Only that the suite expects an error there follows from it
+
+    Raises RegistrationError where `missing` is no mapping of names to reasons.
     """
 
     mutable: bool = True
     defers: bool = True
-    data_dependent: bool = True
-    complex: bool = True
+    data_dependent: bool | None = None
+    complex: bool | None = None
     strict: bool = False
+    boolean_indexing: bool | None = None
+    negative_steps: bool = True
+    lazy: bool = False
+    missing: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.missing, Mapping):
+            raise RegistrationError(f"Capabilities.missing must be a mapping of names to reasons, not {self.missing!r}.")
+        for name, reason in self.missing.items():
+            if not isinstance(name, str) or not isinstance(reason, str) or not reason:
+                raise RegistrationError("Capabilities.missing must give a reason for each name, {'linalg.svd': 'no svd'}, "
+                                        f"not {{{name!r}: {reason!r}}}.")
+
+
+LACKS = {"complex": "no complex", "data_dependent": "no data-dependent shapes", "boolean_indexing": "no boolean indexing",
+         "negative_steps": "no negative steps", "truth": "lazy"}
+"""What a test or a sample may need of a library, and what is said where it is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +118,31 @@ class Backend:
         """The kernel of that name: this backend's own, or the default that uses only the standard."""
         if name in self.kernels:
             return self.kernels[name]
-        return _kernels.DEFAULTS[name] if self.capabilities.mutable or name not in _kernels.IMMUTABLE else _kernels.IMMUTABLE[name]
+        if not self.capabilities.mutable and name in _kernels.IMMUTABLE:
+            return _kernels.IMMUTABLE[name]
+        return _kernels.LAZY[name] if self.capabilities.lazy and name in _kernels.LAZY else _kernels.DEFAULTS[name]
+
+    def lacks(self) -> dict[str, str]:
+        """What the library cannot do, of `LACKS`, with the reason and who gives it: the backend, or the library by its `__array_namespace_info__`.
+
+        The library is asked at each call: its flags may change what it tells. `Capabilities.missing` has what is missing besides.
+        """
+        c, told = self.capabilities, self._told()
+        masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
+        declared = {"complex": c.complex, "data_dependent": c.data_dependent, "boolean_indexing": masks, "negative_steps": c.negative_steps,
+                    "truth": not c.lazy}
+        found = {name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False}
+        return found | {name: f"{text} (the library tells)" for name, text in LACKS.items() if declared[name] is None and told.get(name) is False}
+
+    def _told(self) -> dict[str, bool]:
+        """What the library tells of itself, as far as it does."""
+        try:
+            info = self.namespace.__array_namespace_info__()
+            there = info.capabilities()
+            told = {"data_dependent": there.get("data-dependent shapes"), "boolean_indexing": there.get("boolean indexing")}
+            return {name: can for name, can in told.items() if isinstance(can, bool)} | {"complex": bool(info.dtypes(kind="complex floating"))}
+        except Exception:  # whatever a library raises that has no inspection, or half of one: it does not tell
+            return {}
 
 
 @dataclass(frozen=True, slots=True)

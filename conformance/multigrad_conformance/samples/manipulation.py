@@ -114,7 +114,7 @@ KEYS: dict[str, tuple[tuple[int, ...], Any]] = {
 
 
 def _needs(key: Any) -> str:
-    return "data_dependent" if isinstance(key, np.ndarray) and key.dtype == bool else ""
+    return "boolean_indexing" if isinstance(key, np.ndarray) and key.dtype == bool else ""
 
 
 def getitem(draw: Draw) -> Iterator[Sample]:
@@ -141,7 +141,7 @@ def setitem(draw: Draw) -> Iterator[Sample]:
     yield Sample("repeated places", draw.real(4), np.asarray([1, 2, 1]), draw.real(3))
     yield Sample("broadcast row", draw.real(2, 3), (Ellipsis,), draw.real(3))
     yield Sample("number", draw.real(2, 3), (0, slice(1, 3)), 2.5)
-    yield Sample("masked number", draw.real(2, 3), MASK, draw.real(), needs="data_dependent")
+    yield Sample("masked number", draw.real(2, 3), MASK, draw.real(), needs="boolean_indexing")
     yield Sample("complex", draw.complex(2, 3), (slice(None), 1), draw.complex(2))
     yield Sample("real into complex", draw.complex(2, 3), (0, Ellipsis), draw.real(3))
 
