@@ -22,6 +22,9 @@ SPECIAL = ("digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit",
 2, gammainc and gammaincc lose some and are no nan at nan, and polygamma takes one order for all elements."""
 
 
+FOURIER = ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
+
+
 class Namespace:
     """The names of array_api_compat.torch, with those functions of torch.special alone that are exact."""
 
@@ -35,7 +38,7 @@ class Namespace:
 def make() -> mg.Backend:
     """The backend of PyTorch's tensors, on the CPU and on every CUDA device that there is."""
     functions: tuple[Callable[..., Any], ...] = (
-        getitem, setitem, unindex, scatter_add, take, take_along_axis, positive, conj, meshgrid, linspace,
+        getitem, setitem, unindex, scatter_add, take, take_along_axis, positive, conj, meshgrid, linspace, std,
         unique_all, unique_counts, unique_inverse, unique_values)
     kernels: tuple[Callable[..., Any], ...] = (
         admit, own, place, constant, dense, shared, write, devices, synchronize, accelerator, mark, elapsed, annotation, storage, exportable,
@@ -46,7 +49,8 @@ def make() -> mg.Backend:
         (torch.Tensor,),
         functions={f.__name__: f for f in functions} | {
             **{name: _promoting(getattr(torch, name)) for name in ("fmax", "fmin", "fmod", "heaviside", "logaddexp2")},
-            **{f"special.{name}": _promoting(getattr(torch.special, name)) for name in ("xlog1py", "xlogy")}},
+            **{f"special.{name}": _promoting(getattr(torch.special, name)) for name in ("xlog1py", "xlogy")},
+            **{f"fft.{name}": _of_none(getattr(xp.fft, name)) for name in FOURIER}},
         kernels={f.__name__: f for f in kernels},
         variants=_variants(),
         exemptions=EXEMPTIONS,
@@ -61,6 +65,15 @@ def _promoting(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*(torch.as_tensor(x, dtype=dtype, device=device) for x in (x1, x2)))
 
     return promoted
+
+
+def _of_none(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """A Fourier transform that takes stacks of no rows, too. PyTorch knows the shape of the result, but MKL refuses to compute it."""
+
+    def function(x: Any, /, **kwargs: Any) -> Any:
+        return transform(x, **kwargs) if x.numel() else torch.empty_like(transform(x.to("meta"), **kwargs), device=x.device)
+
+    return function
 
 
 # ----- Indexing: steps may be negative, and an array of any integer dtype is one of indices -----
@@ -160,6 +173,12 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
         dtype = xp.result_type(*arrays, *(x for x in (start, stop) if not isinstance(x, torch.Tensor))) if dtype is None else dtype
         start, stop = (x.item() if isinstance(x, torch.Tensor) else x for x in (start, stop))
     return xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
+
+
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The root of the variance, in which array-api-compat lets the correction be a fraction."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return torch.sqrt(xp.var(wide, axis=axis, correction=correction, keepdims=keepdims)).to(x.dtype)
 
 
 def unique_all(x: Any, /) -> Any:
