@@ -132,3 +132,15 @@ def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) ->
             has = f"its rules are for {', '.join(takes)}" if takes else f"a {op.kind} operation has none"
             raise RegistrationError(f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument {argument!r}: {has}.")
         registry._rule(op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise")
+
+
+# ----- Attributes -----
+
+
+def check_attributes(backend: Backend) -> None:
+    """Refuse attributes that Tensors have on every backend: what they mean does not depend on the library."""
+    if backend.attributes:
+        registry.fill()  # methods are attributes, too
+        taken = [name for name in sorted(backend.attributes) if own.has_attribute(name)]
+        if taken:
+            raise RegistrationError(f"backend {backend.name!r} gives attributes that Tensors of all backends have: {', '.join(taken)}.")

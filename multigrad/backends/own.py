@@ -29,3 +29,9 @@ def opened(t: Any, transformation: str) -> Any:
 def closed(x: Any, backend: str) -> Any:
     """A Tensor of what a library's own transformation returns, or maps over, in the place of an array."""
     raise NotImplementedError
+
+
+@wanted
+def has_attribute(name: str) -> bool:
+    """Whether Tensors of every backend have an attribute of that name."""
+    raise NotImplementedError

@@ -75,6 +75,9 @@ class Backend:
                    Each is called exactly like the operation: f(x, /, *, axis=...). Unknown names are refused
     kernels        overrides of what the engine needs beyond the standard, by name: see `backends/kernels.py`
     rules          faster derivative rules for this library: {operation: {argument: rule}}. Unknown names are refused
+    attributes     attributes that its Tensors have and those of other backends have not: {name: f}, where f(t) is the value of the attribute
+                   for the Tensor `t`, or for another layer (f raises AttributeError where such has none). What Tensors of all backends have
+                   is refused
     variants       other devices, flags or precisions for the conformance suite to run on: {label: f}, where `with f() as
                    device:` enters the variant and gives the device to make arrays on (None: the default one), or a
                    transformation of functions on raw arrays that must not change their results (a compiler)
@@ -90,6 +93,7 @@ class Backend:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     kernels: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     rules: Mapping[str, Mapping[str, Callable[..., Any]]] = field(default_factory=dict)
+    attributes: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     variants: Mapping[str, Callable[[], AbstractContextManager[Any]]] = field(default_factory=dict)
     exemptions: Mapping[str, str] = field(default_factory=dict)
 
@@ -103,7 +107,7 @@ class Backend:
         types = self.array_types
         if not isinstance(types, tuple) or not types or not all(isinstance(t, type) for t in types):
             raise RegistrationError(f"backend {self.name!r} needs array_types, a tuple of the types of its arrays.")
-        for label in ("functions", "kernels", "variants"):
+        for label in ("functions", "kernels", "attributes", "variants"):
             for key, value in getattr(self, label).items():
                 if not callable(value):
                     raise RegistrationError(f"backend {self.name!r}: {label}[{key!r}] must be callable, not {value!r}.")
@@ -113,6 +117,7 @@ class Backend:
                     raise RegistrationError(f"backend {self.name!r}: {label} must be classes of its arrays, those of array_types or subclasses "
                                             f"of theirs, unlike {t!r}.")
         claims.check_operations(self)
+        claims.check_attributes(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The kernel of that name: this backend's own, or the default that uses only the standard."""

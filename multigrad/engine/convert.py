@@ -20,6 +20,7 @@ from .dispatch import recording_at
 from .element import SCALARS, Host, host_named, host_of, is_array, named_dtype
 from .fast import function_of
 from .level import Layer
+from .surface import OfArrays
 from .tensor import Data, Tensor, View, wrap, wrap_new
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
@@ -276,4 +277,10 @@ def closed(x: Any, backend: str) -> Any:
         return blank
 
 
-provide(own, array_classes=lambda: (Tensor, Layer), tensor_classes=lambda: (Tensor, View, Data), opened=opened, closed=closed)
+def has_attribute(name: str) -> bool:
+    """Whether Tensors of every backend have an attribute of that name."""
+    return any(name in cls.__dict__ and type(cls.__dict__[name]) is not OfArrays for cls in Tensor.__mro__)
+
+
+provide(own, array_classes=lambda: (Tensor, Layer), tensor_classes=lambda: (Tensor, View, Data), opened=opened, closed=closed,
+        has_attribute=has_attribute)

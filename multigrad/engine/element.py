@@ -63,7 +63,7 @@ class Host:
         self.constant: Callable[..., Any] = backend.kernel("constant")
         self.device: Callable[..., Any] = backend.kernel("device")
         self.write: Callable[..., Any] = backend.kernel("write")
-        mention(backend.array_types)
+        mention(backend.array_types, backend.attributes)
 
     @property
     def bound(self) -> Any:

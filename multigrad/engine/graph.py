@@ -323,7 +323,7 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any
     except AttributeError:
         raise GradientError(f"a derivative rule returned {type(g).__name__}; it must return an array of the shape of its argument, {shape}") from None
     if given != shape:
-        if len(given) < len(shape) or any(n != 1 and n != m for n, m in zip(reversed(shape), reversed(given))):
+        if len(given) < len(shape) or any(not _fits(n, m) for n, m in zip(reversed(shape), reversed(given))):
             raise GradientError(f"a derivative rule returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
         g = unbroadcast(xp, g, shape)
     if g.dtype != dtype:
@@ -332,6 +332,11 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any
         if g.dtype != dtype:
             g = xp.astype(g, dtype)
     return g
+
+
+def _fits(n: Any, m: Any) -> bool:
+    """Whether an axis of length n may have been repeated to length m. Sizes that are not known yet are nan, and fit each other."""
+    return bool(n == 1 or n == m or (n != n and m != m))
 
 
 def unbroadcast(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:

@@ -84,8 +84,9 @@ class Leaving(Surface):
         return self.__array_namespace__().asarray(self, copy=True)
 
     def __dir__(self) -> list[str]:
-        """The attributes that there are, without those that only the library's arrays have."""
-        return [name for name in object.__dir__(self) if type(getattr_static(type(self), name, None)) is not OfArrays]
+        """The attributes that there are, without those that only the library's arrays have, or Tensors of other backends."""
+        given = self._elem.host.backend.attributes
+        return [name for name in object.__dir__(self) if name in given or type(getattr_static(type(self), name, None)) is not OfArrays]
 
     # How it leaves
 

@@ -92,7 +92,7 @@ class Surface(Layer):
 
 class OfArrays:
     """In the place of an attribute that arrays of a library, or of PyTorch, have, and Tensors have not: it raises AttributeError, and names what
-    there is instead: an attribute of ours, or `.array`.
+    there is instead: an attribute of ours, or `.array`. Where the backend of the array gives Tensors that attribute, its value is returned.
 
     (A `__getattr__` would do it as well, and make every other attribute slower.)
     """
@@ -105,6 +105,9 @@ class OfArrays:
     def __get__(self, obj: Any, cls: type) -> Any:
         if obj is None:
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {self._name!r}")
+        given = obj._elem.host.backend.attributes.get(self._name)
+        if given is not None:
+            return given(obj)
         text = f"{cls.__name__!r} object has no attribute {self._name!r}"
         if self._name in ATTRIBUTES:
             text += hint(ATTRIBUTES, self._name)
@@ -114,9 +117,9 @@ class OfArrays:
         raise AttributeError(text, name=self._name, obj=obj)
 
 
-def mention(types: Iterable[type]) -> None:
-    """Have the attributes of these arrays that layers have not explained when they are asked for."""
-    names = {name for t in types for name in dir(t) if not name.startswith("_")}
+def mention(types: Iterable[type], given: Iterable[str]) -> None:
+    """Have the attributes of these arrays that layers have not explained when they are asked for, and those of the names `given` looked up."""
+    names = {name for t in types for name in dir(t) if not name.startswith("_")}.union(given)
     with keeping:
         for name in names:
             if not any(name in cls.__dict__ for cls in Surface.__mro__):  # hasattr() would generate the methods

@@ -268,8 +268,8 @@ def places(xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any) ->
     axes = len(lead) or len(shape)
     numbers = xp.reshape(xp.arange(prod(shape[:axes]), device=device), shape[:axes])
     if lead:
-        return numbers[lead], axes, any(own)
-    found = numbers[key]
+        return xp.getitem(numbers, lead), axes, any(own)
+    found = xp.getitem(numbers, key)
     return (xp.moveaxis(found, _batch_axis(split_key(xp, key, len(shape))), 0) if any(own) else found), axes, any(own)
 
 
@@ -311,7 +311,7 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
     array = hasattr(value, "shape")
     if not any(own) and is_basic(key):
         key = (slice(None), *entries)
-        return xp.setitem(x, key, _value_for(xp, value, len(x[key].shape) - 1) if array else value)
+        return xp.setitem(x, key, _value_for(xp, value, len(xp.getitem(x, key).shape) - 1) if array else value)
     shape = tuple(x.shape[1:])
     mask = entries[0] if len(entries) == 1 and is_mask(xp, entries[0]) else None
     if mask is not None and own[0]:

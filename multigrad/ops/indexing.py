@@ -65,7 +65,7 @@ def _write_last(xp: Any, x: Any, key: Any, value: Any) -> Any:
     m, n, rest = target.shape[0], prod(x.shape[:axes]), x.shape[axes:]
     if m == 0 or n == 0:
         return xp.asarray(x, copy=True)
-    value = xp.reshape(_fit(xp, value, x[key].shape), (m, prod(rest)))
+    value = xp.reshape(_fit(xp, value, xp.getitem(x, key).shape), (m, prod(rest)))
     order = xp.argsort(target, stable=True)
     target = xp.take(target, order, axis=0)
     rows = xp.arange(n, dtype=target.dtype, device=xp.device_of(x))
@@ -81,11 +81,11 @@ def setitem_value_vjp(xp: Any, g: Any, key: Any, value_shape: tuple[int, ...], x
     mask = sole_mask(xp, key)
     if mask is not None:
         return _masked_cotangent(xp, g, mask, value_shape)
-    part = g[key]
+    part = xp.getitem(g, key)  # as the library's own function reads it
     if not is_basic(key):
         number = xp.reshape(xp.arange(prod(part.shape), device=x_device), part.shape)
         written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)  # no number where none was written
-        part = xp.where(written[key] == number, part, xp.zeros_like(part))
+        part = xp.where(xp.getitem(written, key) == number, part, xp.zeros_like(part))
     return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
 
 

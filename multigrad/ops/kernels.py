@@ -192,4 +192,4 @@ def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tupl
 
 linear("unindex(values, /, key, shape)", forward=unindex, batching=batching.unindex,
        doc="Return zeros of that shape with `values` added at `key`: the adjoint of `x[key]`. Where the key repeats, they add up.",
-       values=lambda xp, g, key: g[key])
+       values=lambda xp, g, key: xp.getitem(g, key))

@@ -1,0 +1,59 @@
+"""The backend: Dask's namespace, what it lacks, and what keeps arrays lazy and their gradients in the chunks of their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat.dask.array as xp
+import dask.array as da
+
+import multigrad as mg
+
+from . import collection, functions, matrices, unknown
+
+UNKNOWN = "the size of the result is unknown (nan) until it is computed"
+EXEMPTIONS: dict[str, str] = {}
+
+
+def make() -> mg.Backend:
+    """The backend of Dask arrays. They are lazy: no operation and no derivative computes one, and `bool(t)` and `float(t)` do."""
+    return mg.Backend(
+        "dask",
+        xp,
+        (da.Array,),
+        # Writing to a Dask array gives it another graph, which its views do not see: multigrad's own way of immutable arrays is NumPy's meaning.
+        capabilities=mg.Capabilities(mutable=False),
+        functions=unknown.guarded(functions.FUNCTIONS | matrices.FUNCTIONS),
+        kernels={"device": device, "own": own, "place": place, "to_numpy": to_numpy, "truth": truth},
+        rules=functions.RULES,
+        attributes=collection.ATTRIBUTES,
+        exemptions=EXEMPTIONS,
+    )
+
+
+def device(xp: Any, x: Any) -> str:
+    """Where the chunks are is known to who runs the graph."""
+    return "cpu"
+
+
+def place(xp: Any, g: Any, like: Any) -> Any:
+    """`g` in the chunks of `like`."""
+    if not isinstance(like, da.Array) or not isinstance(g, da.Array) or g.chunks == like.chunks or unknown.any_in(g.shape, like.shape):
+        return g
+    return g.rechunk(like.chunks)
+
+
+def own(xp: Any, g: Any, like: Any) -> Any:
+    """`g` itself, in the chunks of `like`: a graph is never written. Writing to a Dask array gives that object another one."""
+    return place(xp, g.copy(), like)
+
+
+def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+    """Compute `x`."""
+    if copy is False:
+        raise ValueError("to_numpy(copy=False): a Dask array has no memory before it is computed. Leave out copy=False.")
+    return x.compute()
+
+
+def truth(xp: Any, x: Any) -> None:
+    """No value is known before it is computed."""

@@ -1,0 +1,250 @@
+"""Functions that Dask lacks or means otherwise, and rules that keep the chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from math import prod
+from typing import Any
+
+import array_api_compat.dask.array as xp
+import dask.array as da
+import numpy as np
+
+import multigrad as mg
+from multigrad import extend
+from multigrad.registry import OPS
+
+from .unknown import any_in, same
+
+# ----- Creation -----
+
+
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
+    """Dask takes real Python numbers."""
+    if any(isinstance(x, da.Array) or isinstance(x, complex) for x in (start, stop)):
+        start, stop = xp.asarray(start), xp.asarray(stop)
+        steps = max(num - 1 if endpoint else num, 1)
+        points = start + (stop - start) * (xp.arange(num, dtype=xp.float64) / steps)
+        return points.astype(dtype or xp.result_type(start, stop))
+    return xp.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """One chunk of what NumPy sees; Dask's arrays export nothing."""
+    return x.copy() if isinstance(x, da.Array) else xp.asarray(np.from_dlpack(x, copy=copy))
+
+
+def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """The only device is "cpu": where the chunks are is known to who runs the graph."""
+    if device != "cpu" or stream is not None:
+        raise ValueError(f"to_device: a Dask array is on 'cpu', and has no streams; got device {device!r}, stream {stream!r}")
+    return x
+
+
+# ----- Shapes -----
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Any:
+    """Dask makes one chunk of each new axis, of a view that takes no memory. An array of unknown sizes is itself, where nothing else differs."""
+    if any_in(x.shape, shape):
+        return x if same(x.shape, shape) else _refuse("broadcast_to", x.shape, shape)
+    return xp.broadcast_to(x, shape)
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
+    """Axes of length 1 come and go where sizes are unknown, and nothing else."""
+    if not any_in(x.shape, shape):
+        return xp.reshape(x, shape, copy=copy)
+    if not same([n for n in x.shape if n != 1], [n for n in shape if n != 1]):
+        _refuse("reshape", x.shape, shape)
+    x = x[tuple(0 if n == 1 else slice(None) for n in x.shape)]
+    return x[tuple(None if n == 1 else slice(None) for n in shape)]
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    if axis is None:
+        x, axis = x.ravel(), 0
+    return xp.repeat(x, repeats, axis=axis)
+
+
+def _refuse(name: str, given: Any, wanted: Any) -> Any:
+    raise mg.errors.BackendError(f"{name}: an array of shape {tuple(given)} cannot be given the shape {tuple(wanted)}: sizes that are unknown (nan) "
+                                 "must be computed before. Call x.array.compute_chunk_sizes() on the Tensor x that has them.")
+
+
+def _filled(name: str) -> Callable[..., Any]:
+    """zeros_like and its kin, chunk by chunk where sizes are unknown."""
+    theirs, numpys = getattr(xp, name), getattr(np, name)
+
+    def function(x: Any, /, *values: Any, dtype: Any = None, device: Any = None) -> Any:
+        if any_in(x.shape):
+            return x.map_blocks(numpys, *values, dtype=x.dtype if dtype is None else dtype)
+        return theirs(x, *values, dtype=dtype)
+
+    return function
+
+
+# ----- Indexing -----
+
+
+def getitem(x: Any, key: Any, /) -> Any:
+    """A mask selects in its own chunks, by which the adjoint knows what came from where. Several integer arrays are one into the axes together."""
+    entries = key if isinstance(key, tuple) else (key,)
+    arrays = [k for k in entries if isinstance(k, da.Array)]
+    if len(arrays) == len(entries) == 1 and arrays[0].dtype == bool:
+        return _selected(x, arrays[0])
+    if len(arrays) > 1 or any(k.ndim != 1 for k in arrays):
+        axis, numbers, axes = linear_index(key, x.shape)
+        x = x.reshape((*x.shape[:axis], -1, *x.shape[axis + axes:]))[(slice(None),) * axis + (numbers.ravel(),)]
+        return x.reshape((*x.shape[:axis], *numbers.shape, *x.shape[axis + 1:]))
+    return x[key]
+
+
+def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[int, Any, int]:
+    """Integers and integer arrays of a key that stand together, as one index into their axes together: the first axis, the index, how many axes.
+
+    Raises NotImplementedError for any other key with several arrays, or with one of more than one dimension.
+    """
+    entries = list(key) if isinstance(key, tuple) else [key]
+    if Ellipsis in [k for k in entries if k is Ellipsis]:
+        at = next(i for i, k in enumerate(entries) if k is Ellipsis)
+        entries[at:at + 1] = [slice(None)] * (len(shape) - len(entries) + 1)
+    here = [i for i, k in enumerate(entries) if not isinstance(k, slice)]
+    first, last = here[0], here[-1] + 1
+    together = entries[first:last]
+    if any(k != slice(None) for k in entries if isinstance(k, slice)) or not all(
+            isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu") for k in together):
+        raise NotImplementedError("getitem: several integer arrays in a key, or one of more dimensions, must stand together, and nothing else but whole "
+                                  "axes with them: x[i, j] or x[:, i, j]. Index one after the other.")
+    total: Any = 0
+    for k, n in zip(together, shape[first:], strict=False):
+        total = total * n + k % n
+    return first, total, last - first
+
+
+def _selected(x: Any, mask: Any) -> Any:
+    if any_in(x.shape, mask.shape):
+        return x[mask]
+    x = x.rechunk(dict(enumerate(mask.chunks)))
+    return x.reshape((-1, *x.shape[mask.ndim:]))[mask.ravel()] if mask.ndim != 1 else x[mask]
+
+
+def setitem(x: Any, key: Any, value: Any, /) -> Any:
+    """A copy of `x` with values of its dtype at `key`. Through integer arrays one chunk is written; the form for all libraries writes through a
+    mask, and what Dask's does not, a key with None and an array without elements.
+    """
+    entries = key if isinstance(key, tuple) else (key,)
+    arrays = [k for k in entries if isinstance(k, da.Array)]
+    if any(k is None for k in entries) or 0 in x.shape or any(k.dtype == bool for k in arrays):
+        return OPS["setitem"].forward(extend.raw_namespace("dask"), x, key, value)
+    value = value.astype(x.dtype) if isinstance(value, da.Array) else value
+    if not arrays:
+        x = x.copy()
+        x[key] = value
+        return x
+    axis, numbers, axes = linear_index(key, x.shape)
+    if axis:
+        raise NotImplementedError("setitem: integer arrays in a key that is written to must come first: x[i] or x[i, j]")
+    rest = x.shape[axes:]
+    rows = broadcast_to(xp.asarray(value, dtype=x.dtype), (*numbers.shape, *rest)).reshape((-1, *rest))
+    flat = x.reshape((-1, *rest)).rechunk({0: -1})
+    rows = rows.rechunk({0: -1} | dict(enumerate(flat.chunks[1:], 1)))
+    every = tuple(range(x.ndim - axes + 1))
+    out = da.blockwise(_written_rows, every, flat, every, numbers.ravel().rechunk(-1), (-1,), rows, (-1, *every[1:]), concatenate=True,
+                       dtype=x.dtype, meta=x._meta, align_arrays=False)
+    return out.reshape(x.shape)
+
+
+def _written_rows(x: Any, indices: Any, rows: Any) -> Any:
+    x = x.copy()
+    x[indices] = rows
+    return x
+
+
+def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
+    """What a mask selected goes back chunk by chunk, whatever its size."""
+    mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if isinstance(mask, da.Array) and mask.dtype == bool and mask.ndim:
+        flat = mask.ravel()
+        axes = tuple(range(values.ndim))
+        if values.numblocks[0] == flat.numblocks[0]:
+            rows = da.blockwise(_spread_rows, axes, values, axes, flat, (0,), dtype=values.dtype, meta=values._meta, align_arrays=False,
+                                adjust_chunks={0: flat.chunks[0]})
+            return reshape(rows, shape)
+    return OPS["unindex"].forward(extend.raw_namespace("dask"), values, key, shape)
+
+
+def _spread_rows(values: Any, mask: Any) -> Any:
+    rows = np.zeros_like(values, shape=(*mask.shape, *values.shape[1:]))
+    rows[mask] = values
+    return rows
+
+
+def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
+    """Each chunk of rows is added up by itself, then the chunks are."""
+    rest = values.chunks[1:]
+    indices = indices.rechunk({0: values.chunks[0]}) if not any_in(values.shape, indices.shape) else indices
+    axes = tuple(range(2, values.ndim + 1))
+    parts = da.blockwise(_added_rows, (0, 1, *axes), values, (0, *axes), indices, (0,), n=n, new_axes={1: n}, adjust_chunks={0: 1},
+                         dtype=values.dtype, meta=np.zeros((0,) * (values.ndim + 1), values.dtype), align_arrays=False)
+    return parts.sum(axis=0, dtype=values.dtype) if rest is not None else parts
+
+
+def _added_rows(values: Any, indices: Any, n: int) -> Any:
+    rows = np.zeros_like(values, shape=(1, n, *values.shape[1:]))
+    np.add.at(rows[0], indices, values)
+    return rows
+
+
+# ----- Fourier transforms: along an axis that lies in one chunk -----
+
+
+def _along_whole_axes(name: str) -> Callable[..., Any]:
+    theirs = getattr(xp.fft, name)
+
+    @wraps(theirs)
+    def function(x: Any, /, **kwargs: Any) -> Any:
+        axes = kwargs["axis"] if "axis" in kwargs else kwargs.get("axes", -1 if "shift" not in name and not name.endswith("n") else None)
+        if axes is None:
+            lengths = kwargs.get("s")
+            axes = tuple(range(x.ndim)) if lengths is None else tuple(range(-len(lengths), 0))
+        if "shift" not in name:
+            x = x.rechunk({a % x.ndim: -1 for a in (axes if isinstance(axes, (tuple, list)) else (axes,))})
+        return theirs(x, **kwargs)
+
+    return function
+
+
+# ----- Rules -----
+
+
+def _spread(xp: Any, g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Every element gets the cotangent of the sum it went into, in the chunks of `x`, and whatever its size."""
+    if not keepdims and axis is not None:
+        reduced = {a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
+        g = g[tuple(None if i in reduced else slice(None) for i in range(x.ndim))]
+    return xp.where(xp.ones_like(x, dtype=xp.bool), g, xp.zeros_like(g))
+
+
+def sum_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    return _spread(xp, g, x, axis, keepdims)
+
+
+def mean_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    count: Any = prod(x.shape[a] for a in axes)
+    if any_in((count,)):  # counted with the rest
+        count = xp.sum(xp.ones_like(x), axis=axis, keepdims=keepdims)
+        return _spread(xp, g / xp.where(count == 0, xp.ones_like(count), count), x, axis, keepdims)
+    return _spread(xp, g / max(count, 1), x, axis, keepdims)
+
+
+RULES: dict[str, dict[str, Callable[..., Any]]] = {"sum": {"x": sum_vjp}, "mean": {"x": mean_vjp}}
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (broadcast_to, from_dlpack, getitem, linspace, repeat, reshape, scatter_add, setitem, to_device, unindex)
+} | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")} | {
+    f"fft.{name}": _along_whole_axes(name)
+    for name in ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
+}

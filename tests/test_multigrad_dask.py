@@ -1,0 +1,272 @@
+"""multigrad-dask: Tensors are collections of Dask, stay lazy, and their gradients keep the chunks."""
+
+from __future__ import annotations
+
+import operator
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import func
+from multigrad.errors import BackendError
+
+dask = pytest.importorskip("dask", reason="Dask is not installed")
+import dask.array as da  # noqa: E402
+from dask.callbacks import Callback  # noqa: E402
+
+if "dask" not in {b.name for b in mg.backends()}:
+    pytest.skip("multigrad-dask is not installed", allow_module_level=True)
+
+ROOT = Path(mg.__file__).parents[1]
+X = np.arange(24.0).reshape(6, 4) / 10
+
+
+def leaf(x: Any = X, chunks: Any = (2, 4)) -> Any:
+    return mg.asarray(da.from_array(x, chunks=chunks), requires_grad=True)
+
+
+class Tasks(Callback):
+    """How many tasks ran."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+
+    def _pretask(self, key: Any, graph: Any, state: Any) -> None:
+        self.ran += 1
+
+
+class Blocks:
+    """A function of chunks that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, block: Any) -> Any:
+        self.calls += 1
+        return block + 1.0
+
+
+@pytest.fixture
+def lazy() -> Any:
+    """Whatever computes fails."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was computed")
+
+    with dask.config.set(scheduler=refuse):
+        yield
+
+
+# ----- Collections -----
+
+
+def test_compute_gives_constants() -> None:
+    x = leaf()
+    y = mg.sum(x * x)
+    y.backward()
+    value, gradient, nested, same = dask.compute(y, x.grad, {"x": [x]}, 3)
+    assert value == (X * X).sum() and isinstance(value, np.floating)
+    assert type(gradient) is np.ndarray and np.array_equal(gradient, 2 * X)
+    assert type(nested["x"][0]) is np.ndarray and np.array_equal(nested["x"][0], X) and same == 3
+    assert np.array_equal(x.compute(), X) and type(x.compute(scheduler="synchronous")) is np.ndarray
+
+
+def test_persist_keeps_the_history() -> None:
+    """A leaf and what was computed of it, under backward and under a second derivative; the chunks stay."""
+    blocks = Blocks()
+    x = leaf()
+    y = mg.asarray(da.map_blocks(blocks, x.array, dtype=float, meta=np.empty((0, 0)))) * x
+    assert blocks.calls == 0
+    p, q = dask.persist(x, y, scheduler="synchronous")
+    assert type(p) is type(q) is mg.Tensor and q.requires_grad and q.chunks == y.chunks and blocks.calls == 3
+    assert np.array_equal(q.compute(), (X + 1) * X) and blocks.calls == 3
+    mg.sum(q * p).backward()
+    assert np.allclose(x.grad.compute(), 2 * X * (X + 1))
+    (g,) = mg.autograd.grad(mg.sum(x.persist() ** 3), x, create_graph=True)
+    (h,) = mg.autograd.grad(mg.sum(g.persist()), x)
+    assert np.allclose(h.compute(), 6 * X)
+    constant = mg.asarray(da.ones(3)).persist()
+    assert type(constant) is mg.Tensor and not constant.requires_grad
+
+
+def test_persist_inside_a_gradient() -> None:
+    g = func.grad(lambda x: mg.sum(dask.persist(x * x)[0] * x))(da.from_array(X, chunks=2))
+    assert np.allclose(g.compute(), 3 * X**2)
+
+
+def test_tensors_of_one_array_are_persisted_each_with_its_own_history() -> None:
+    x = leaf()
+    other = mg.asarray(x.array, requires_grad=True)
+    p, q, r, raw = dask.persist(x, other, x.detach(), x.array)
+    (mg.sum(p) + 2.0 * mg.sum(q)).backward()
+    assert np.array_equal(x.grad.compute(), np.ones_like(X)) and np.array_equal(other.grad.compute(), 2 * np.ones_like(X))
+    assert not r.requires_grad and type(raw) is da.Array
+
+
+def test_optimize_keeps_the_history() -> None:
+    x = leaf()
+    (y,) = dask.optimize(mg.sum(mg.exp(x)))
+    y.backward()
+    assert np.allclose(x.grad.compute(), np.exp(X))
+
+
+def test_loss_and_gradient_share_one_pass() -> None:
+    """Each task of the forward runs once for both."""
+    blocks = Blocks()
+    x = da.map_blocks(blocks, da.from_array(X, chunks=(2, 4)), dtype=float, meta=np.empty((0, 0)))
+    w = mg.asarray(da.from_array(np.ones(4)), requires_grad=True)
+    y = mg.sum((mg.asarray(x) @ w) ** 2)
+    y.backward()
+    with dask.config.set(scheduler="synchronous"):
+        with Tasks() as loss:
+            y.compute()
+        with Tasks() as gradient:
+            w.grad.compute()
+        assert blocks.calls == 6
+        with Tasks() as both:
+            value, g = dask.compute(y, w.grad)
+    assert blocks.calls == 9 and both.ran < loss.ran + gradient.ran
+    assert value == pytest.approx((((X + 1) @ np.ones(4)) ** 2).sum()) and np.allclose(g, 2 * (X + 1).T @ (X + 1) @ np.ones(4))
+
+
+def test_only_tensors_of_dask_arrays_are_collections() -> None:
+    assert dask.is_dask_collection(leaf()) and not dask.is_dask_collection(mg.asarray(X))
+    other = mg.asarray(X, requires_grad=True)
+    for name in ("visualize", "compute", "persist", "chunks", "__dask_graph__", "__dask_keys__"):
+        assert hasattr(leaf(), name) and not hasattr(other, name) and not hasattr(mg.Tensor, name)
+    assert dask.compute(other)[0] is other and dask.persist(other)[0] is other
+    assert "visualize" in dir(leaf()) and "visualize" not in dir(other)
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'visualize', which only the dask array in it has|no attribute 'visualize'"):
+        other.visualize()
+
+
+def test_visualize_is_that_of_the_array() -> None:
+    x = leaf()
+    y = mg.sum(x)
+    assert y.visualize.__self__ is y.array and x.chunks == ((2, 2, 2), (4,))
+
+
+def test_what_stands_for_several_arrays_is_no_collection() -> None:
+    """Dask hands it through unchanged, and the derivative stays right."""
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(x)
+        (y,) = dask.persist(x * x)
+        assert not dask.is_dask_collection(x)
+        return mg.sum(y)
+
+    x, t = da.from_array(X, chunks=2), da.ones((6, 4), chunks=2)
+    assert np.allclose(func.jvp(f, (x,), (t,))[1].compute(), 2 * X.sum())
+    assert np.allclose(func.vmap(f)(x).compute(), (X * X).sum(axis=1))
+    assert len(seen) == 2
+
+    def asked(x: Any) -> Any:
+        with pytest.raises(AttributeError, match="a Dual inside func.jvp or func.vmap is no collection of Dask: it stands for several arrays. "
+                                                 "Compute what the transformation returns."):
+            x.visualize()
+        return x
+
+    func.jvp(asked, (x,), (t,))
+
+
+# ----- Laziness and chunks -----
+
+
+def test_no_derivative_computes(lazy: Any) -> None:
+    """In reverse and forward mode, of second order, over batches; in place, and through `.grad`."""
+    x = leaf()
+    y = mg.sum(mg.where(x > 1.0, mg.tanh(x), x[::-1, :]) / (1.0 + mg.var(x, axis=0))) + mg.max(x) + mg.linalg.vector_norm(x)
+    (g,) = mg.autograd.grad(y, x, create_graph=True)
+    mg.sum(g * g).backward()
+    v = x * 1.0
+    v[1:3, 0] = 2.0
+    v += 1.0
+    mg.sum(v[v > 1.0]).backward()
+    func.jvp(lambda x: mg.prod(x, axis=1), (x.array,), (x.array,))
+    func.vmap(func.grad(lambda row: mg.sum(row**3)))(x.array)
+    assert x.grad.chunks == x.chunks
+    repr(x), x.shape, x.dtype, x.size, x.device, len(x)
+
+
+def test_asking_for_a_value_computes() -> None:
+    x = mg.asarray(da.from_array(np.array([2.0]), chunks=1))
+    assert bool(x[0] > 1.0) is True and float(x[0]) == 2.0 and int(x[0]) == 2 and x[0].item() == 2.0
+    assert operator.index(mg.asarray(da.from_array(np.array(3)))) == 3
+    assert np.array_equal(np.asarray(x), [2.0]) and np.array_equal(x.numpy(), [2.0]) and x.tolist() == [2.0]
+
+
+REDUCTIONS = {
+    "sum": lambda x: mg.sum(x), "sum of an axis": lambda x: mg.sum(mg.sum(x, axis=0) ** 2), "mean": lambda x: mg.mean(x),
+    "mean of an axis": lambda x: mg.sum(mg.mean(x, axis=1, keepdims=True) ** 2), "var": lambda x: mg.var(x), "std": lambda x: mg.sum(mg.std(x, axis=1)),
+    "max": lambda x: mg.max(x), "prod": lambda x: mg.sum(mg.prod(x, axis=1)), "norm": lambda x: mg.linalg.vector_norm(x),
+    "matmul": lambda x: mg.sum((x @ x.T) ** 2), "reshape": lambda x: mg.sum(mg.reshape(x, (-1,)) ** 2), "slice": lambda x: mg.sum(x[1:4, ::2] ** 2),
+    "mask": lambda x: mg.sum(x[x > 1.0] ** 2), "concat": lambda x: mg.sum(mg.concat([x, x]) ** 2), "cumulative_sum": lambda x: mg.sum(mg.cumulative_sum(x, axis=0)),
+    "logsumexp": lambda x: mg.logsumexp(x), "take": lambda x: mg.sum(mg.take(x, np.array([0, 3, 3]), axis=0) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in REDUCTIONS if n != "take"])
+def test_gradients_keep_the_chunks(name: str) -> None:
+    f = REDUCTIONS[name]
+    x = leaf(chunks=(2, 2))
+    f(x).backward()
+    expected = mg.asarray(X, requires_grad=True)
+    f(expected).backward()
+    assert x.grad.array.chunks == x.array.chunks
+    assert np.allclose(x.grad.compute(), expected.grad.array)
+
+
+def test_a_sum_spreads_its_cotangent_in_chunks() -> None:
+    """Not only the gradient of the leaf: no task between has a larger block."""
+    x = leaf(np.ones((1000, 10)), chunks=(100, 10))
+    (mg.sum(x * 2.0) + mg.mean(x**2)).backward()
+    with dask.config.set({"optimization.fuse.active": False}):
+        blocks: list[int] = []
+
+        class Sizes(Callback):
+            def _posttask(self, key: Any, result: Any, graph: Any, state: Any, worker: Any) -> None:
+                blocks.append(getattr(result, "size", 0))
+
+        with Sizes():
+            x.grad.array.compute(scheduler="synchronous", optimize_graph=False)
+    assert sorted(blocks)[-2] <= 1000 and blocks.count(10_000) <= 2  # the source, and the result
+
+
+def test_tensors_are_not_changed_by_what_is_made_of_them() -> None:
+    """A Dask array that is written gets another graph: its views and its gradients do not."""
+    x = leaf()
+    y = x * 1.0
+    view = y[0]
+    y[0, 0] = 7.0
+    assert view.compute()[0] == 7.0 and np.array_equal(x.compute(), X)
+    mg.sum(y * y).backward()
+    first = x.grad.compute()
+    g = x.grad
+    mg.sum(x).backward()
+    assert np.array_equal(x.grad.compute(), first + 1.0) and g is x.grad
+
+
+# ----- The example -----
+
+
+def test_out_of_core_trains(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["out_of_core.py", "--megabytes", "8", "--steps", "2", "--scheduler", "threads"])
+    runpy.run_path(str(ROOT / "examples" / "out_of_core.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert "8 MB in 1 chunks of 8.0 MB" in lines
+    first, second = (float(line.split("the loss was ")[1].split(",")[0]) for line in lines if "the loss was" in line)
+    assert second < 0.2 * first
+
+
+def test_out_of_core_on_a_cluster(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    monkeypatch.setattr(sys, "argv", ["out_of_core.py", "--megabytes", "40", "--steps", "1", "--memory", "500MB"])
+    runpy.run_path(str(ROOT / "examples" / "out_of_core.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "100% Completed" in out and "step 1: the loss was" in out
