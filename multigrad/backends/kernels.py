@@ -98,6 +98,14 @@ def _exchange(xp: Any, x: Any, value: Any) -> Any:
     return value
 
 
+def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
+    """Write `value` into the memory of `x` at `key`, as `x[key] = value`. After an IndexError, TypeError or ValueError the engine finds another way.
+
+    Asked where arrays are mutable. A library whose keys differ from the standard's, so that it has a `getitem` among its functions, writes by it here.
+    """
+    x[key] = value
+
+
 def devices(xp: Any) -> tuple[Any, ...]:
     """List the devices that there are, for `python -m multigrad backends --probe`."""
     return tuple(xp.__array_namespace_info__().devices())
@@ -280,7 +288,7 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
+    f.__name__: f for f in (own, place, accelerator, admit, assign, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
                             mark, order, shared, storage, to_numpy, truth, write, synchronize)
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}

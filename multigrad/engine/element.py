@@ -39,7 +39,7 @@ class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
     __slots__ = (
-        "_bound", "admit", "at_once", "backend", "constant", "dense", "device", "elements", "fixed", "mutable",
+        "_bound", "admit", "assign", "at_once", "backend", "constant", "dense", "device", "elements", "fixed", "mutable",
         "name", "order", "own", "place", "scalars", "shared", "write", "xp",
     )  # fmt: skip
 
@@ -54,6 +54,7 @@ class Host:
         self.fixed = (Layer, *self.scalars)  # whose values are replaced, whatever the arrays are
         self.elements: dict[Any, Element] = {}
         self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
+        self.assign: Callable[..., Any] = backend.kernel("assign")
         self.at_once: Callable[..., Any] = backend.kernel("at_once")
         self.dense: Callable[..., Any] = backend.kernel("dense") if self.mutable else _always
         self.order: Callable[..., Any] = backend.kernel("order")

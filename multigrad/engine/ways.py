@@ -75,7 +75,8 @@ def _ending(way: Way, top: Layer) -> Ending:
 
 
 def _written(op: Op, way: Way) -> Callable[..., Any]:
-    scope = {"_kinds": element.operands, "_admitted": element.admitted, "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
+    scope = {"_kinds": element.operands, "_admitted": element.admitted,
+             "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
              "_scalars": SCALARS}
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
     found: Callable[..., Any] = scope["way"]

@@ -16,9 +16,9 @@ import multigrad as mg
 
 from .exemptions import EXEMPTIONS
 
-SPECIAL = ("digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtri", "sinc", "xlog1py",
-           "xlogy")
-"""What of torch.special is as exact as what multigrad-special has for every library. In float64 ndtr is 0 below -9, gammaln loses digits beside 1 and
+SPECIAL = ("digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtri", "sinc",
+           "xlog1py", "xlogy")
+"""What of torch.special is as exact as what multigrad-special has for every library. In float64 ndtr is 0 below -8.3, gammaln loses digits beside 1 and
 2, gammainc and gammaincc lose some and are no nan at nan, and polygamma takes one order for all elements."""
 
 
@@ -38,18 +38,19 @@ class Namespace:
 def make() -> mg.Backend:
     """The backend of PyTorch's tensors, on the CPU and on every CUDA device that there is."""
     functions: tuple[Callable[..., Any], ...] = (
-        getitem, setitem, unindex, scatter_add, take, take_along_axis, positive, conj, meshgrid, linspace, std,
+        getitem, setitem, unindex, scatter_add, take, take_along_axis, positive, conj, meshgrid, linspace, clip, std,
         unique_all, unique_counts, unique_inverse, unique_values)
     kernels: tuple[Callable[..., Any], ...] = (
-        admit, own, place, constant, dense, shared, write, devices, synchronize, accelerator, mark, elapsed, annotation, storage, exportable,
+        admit, own, place, constant, dense, shared, write, assign, devices, synchronize, accelerator, mark, elapsed, annotation, storage, exportable,
         to_numpy, from_numpy)
     return mg.Backend(
         "torch",
         Namespace(),
         (torch.Tensor,),
         functions={f.__name__: f for f in functions} | {
-            **{name: _promoting(getattr(torch, name)) for name in ("fmax", "fmin", "fmod", "heaviside", "logaddexp2")},
-            **{f"special.{name}": _promoting(getattr(torch.special, name)) for name in ("xlog1py", "xlogy")},
+            **{name: _promoting(getattr(torch, name)) for name in ("fmax", "fmin", "fmod")},
+            **{name: _promoting(getattr(torch, name), floating=True) for name in ("heaviside", "logaddexp2")},
+            **{f"special.{name}": _promoting(getattr(torch.special, name), floating=True) for name in ("xlog1py", "xlogy")},
             **{f"fft.{name}": _of_none(getattr(xp.fft, name)) for name in FOURIER}},
         kernels={f.__name__: f for f in kernels},
         variants=_variants(),
@@ -57,11 +58,16 @@ def make() -> mg.Backend:
     )
 
 
-def _promoting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two arrays of any dtypes and shapes. PyTorch takes no account of arrays without axes, or takes one dtype only."""
+def _promoting(function: Callable[..., Any], floating: bool = False) -> Callable[..., Any]:
+    """A function of two arrays of any dtypes and shapes. PyTorch takes no account of arrays without axes, or takes one dtype only.
+
+    floating  of integers and booleans, the result is of the default floating dtype
+    """
 
     def promoted(x1: Any, x2: Any, /) -> Any:
         dtype, device = xp.result_type(x1, x2), (x1 if hasattr(x1, "device") else x2).device
+        if floating and not (dtype.is_floating_point or dtype.is_complex):
+            dtype = torch.get_default_dtype()
         return function(*(torch.as_tensor(x, dtype=dtype, device=device) for x in (x1, x2)))
 
     return promoted
@@ -175,6 +181,12 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
     return xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
 
 
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Of bounds that are arrays, also those without axes count for the dtype."""
+    dtype = xp.result_type(x, *(b for b in (min, max) if isinstance(b, torch.Tensor)))
+    return xp.clip(*(b.to(dtype) if isinstance(b, torch.Tensor) else b for b in (x, min, max)))
+
+
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The root of the variance, in which array-api-compat lets the correction be a fraction."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -249,13 +261,25 @@ def dense(xp: Any, x: Any) -> bool:
 
 def shared(xp: Any, x: Any, y: Any) -> bool:
     """Whether both lie in one memory, and show it alike: of PyTorch's lazy conjugates only one of the two does."""
-    alike = x.is_conj() == y.is_conj() and x.is_neg() == y.is_neg()
-    return alike and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+    one, other = ((a.untyped_storage().data_ptr(), a.is_conj(), a.is_neg()) for a in (x, y))
+    return one == other
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
-    """PyTorch refuses to copy from one part of a memory to another that overlaps it."""
-    return x.copy_(value.clone() if x.untyped_storage().data_ptr() == value.untyped_storage().data_ptr() else value)
+    return x.copy_(_apart(value, x))
+
+
+def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
+    key, axes = _usual(key, x.shape)
+    if axes:
+        raise ValueError("PyTorch has no negative steps")
+    x[key] = _apart(value, x)
+
+
+def _apart(value: Any, x: Any) -> Any:
+    """`value` where it does not lie in the memory of `x`, else a copy: PyTorch refuses to write from one part of a memory to another."""
+    here = isinstance(value, torch.Tensor) and x.untyped_storage().data_ptr() == value.untyped_storage().data_ptr()
+    return value.clone() if here else value
 
 
 def devices(xp: Any) -> tuple[Any, ...]:
