@@ -101,7 +101,7 @@ def _exchange(xp: Any, x: Any, value: Any) -> Any:
 def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
     """Write `value` into the memory of `x` at `key`, as `x[key] = value`. After an IndexError, TypeError or ValueError the engine finds another way.
 
-    Asked where arrays are mutable. A library whose keys differ from the standard's, so that it has a `getitem` among its functions, writes by it here.
+    Asked where arrays are mutable. A library whose keys differ from the standard's has a `getitem` among its functions, and writes alike here.
     """
     x[key] = value
 
@@ -288,8 +288,8 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, accelerator, admit, assign, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
-                            mark, order, shared, storage, to_numpy, truth, write, synchronize)
+    f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, assign, at_once, constant, dense, device, devices, elapsed,
+                            exportable, from_numpy, mark, order, shared, storage, to_numpy, truth, write, synchronize)
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that are others where arrays are immutable."""

@@ -18,8 +18,8 @@ from .exemptions import EXEMPTIONS
 
 SPECIAL = ("digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtri", "sinc",
            "xlog1py", "xlogy")
-"""What of torch.special is as exact as what multigrad-special has for every library. In float64 ndtr is 0 below -8.3, gammaln loses digits beside 1 and
-2, gammainc and gammaincc lose some and are no nan at nan, and polygamma takes one order for all elements."""
+"""What of torch.special is as exact as what multigrad-special has for every library. In float64 ndtr is 0 below -8.3, gammaln loses digits near
+1 and 2, gammainc and gammaincc lose some and are no nan at nan, and polygamma takes one order for all elements."""
 
 
 FOURIER = ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
