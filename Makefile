@@ -12,7 +12,9 @@
 #   make test-clients    other projects' own tests over multigrad, minutes: SciPy's tests of array libraries; those of HIPS autograd, if AUTOGRAD names a
 #                        checkout of it, and its examples, if AUTOGRAD_EXAMPLES does
 #   make test-special         the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
-#   make test-gpu   conformance and benchmarks of cupy and of jax with CUDA; results go to benchmarks/results/
+#   make test-backends   the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
+#   make certificates    run the conformance suite on them and write the conformance.json of each plugin
+#   make test-gpu   conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
 #   make conformance-table    run the conformance suite and write the table of operations by backends into its README
@@ -21,7 +23,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -38,9 +40,13 @@ ENVIRONMENT := $(VERSION)$(if $(filter-out pinned,$(DEPENDENCIES)),-$(DEPENDENCI
 CONSTRAINTS := $(if $(filter-out latest,$(DEPENDENCIES)),constraints/$(ENVIRONMENT).txt)
 VENV := .venv/$(ENVIRONMENT)
 PY := $(VENV)/bin/python
+PINNED := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS))
 READY := $(VENV)/.ready
 
-PROJECTS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml conformance/pyproject.toml))
+# The plugins of these backends bring libraries that are large, or that few want: `make test-backends` has an environment for them.
+APART := dask mparray torch
+BACKENDS ?= $(filter $(APART),$(patsubst plugins/multigrad-%/pyproject.toml,%,$(wildcard plugins/multigrad-*/pyproject.toml)))
+PROJECTS := $(filter-out $(APART:%=plugins/multigrad-%),$(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml conformance/pyproject.toml)))
 LEVEL ?= short
 PEERS ?= autograd
 JOBS ?= 2
@@ -69,7 +75,7 @@ $(READY): pyproject.toml $(PROJECTS:%=%/pyproject.toml) $(wildcard $(CONSTRAINTS
 	    echo "Name another interpreter by PYTHON=..., or add DEPENDENCIES=latest, which takes the newest release of everything."; exit 1; }
 	@echo "== $(VENV): a virtual environment of $(PYTHON); installing takes a minute"
 	@"$(PYTHON)" -m venv --clear "$(VENV)"
-	@$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS)) $(PY) -m pip install --quiet -e ".[jax,test]" $(PROJECTS:%=-e %)
+	@$(PINNED) $(PY) -m pip install --quiet -e ".[jax,test]" $(PROJECTS:%=-e %)
 	@for flag in $(QUICK); do \
 	    if XLA_FLAGS="$$flag" $(PY) -c 'import jax; jax.numpy.ones(2) + 1' >/dev/null 2>&1; then echo "$$flag"; fi; \
 	done > $(VENV)/xla
@@ -159,6 +165,7 @@ test-clients: $(READY)
 #    (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL may name an index with builds for the CPU only, which are smaller.)
 
 TORCH := $(VENV)/torch
+TORCH_VERSION := 2.13.0
 
 test-parity: $(READY) $(TORCH)/.ready
 	@echo "== parity with PyTorch"
@@ -167,8 +174,44 @@ test-parity: $(READY) $(TORCH)/.ready
 	@PYTHONPATH="$(abspath $(TORCH))" $(PY) tools/parity.py --check
 
 $(TORCH)/.ready: $(READY)
-	@echo "== torch==2.13.0 into $(TORCH)"
-	@$(PY) -m pip install --quiet --upgrade --target "$(TORCH)" torch==2.13.0
+	@echo "== torch==$(TORCH_VERSION) into $(TORCH)"
+	@$(PY) -m pip install --quiet --upgrade --target "$(TORCH)" torch==$(TORCH_VERSION)
+	@touch $@
+
+# -- plugins whose libraries are not for everybody, in an environment of their own: the tests of each and its conformance. The PyTorch of test-parity
+#    is on its path, so that there is one. The short level leaves out the special functions, which the table of their README has on every backend.
+
+BACKENDS_VENV := $(VENV)-backends
+BACKENDS_PY := $(BACKENDS_VENV)/bin/python
+BACKENDS_PYTEST := $(BACKENDS_PY) -m pytest -q -p no:cacheprovider -n $(JOBS)
+NOT_SPECIAL := $(if $(filter long,$(LEVEL)),,-k "not special.")
+
+test-backends: $(BACKENDS:%=test-%)
+
+$(APART:%=test-%): test-%: $(BACKENDS_VENV)/.%
+	@echo "== conformance: $*"
+	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-samples $(SAMPLES) $(NOT_SPECIAL)
+	@echo "== tests: $*"
+	@$(BACKENDS_PYTEST) $(wildcard tests/test_multigrad_$*.py tests/test_multigrad_$*_*.py) $(if $(filter long,$(LEVEL)),,-m "not slow")
+
+certificates: $(BACKENDS:%=certificate-%)
+
+$(APART:%=certificate-%): certificate-%: $(BACKENDS_VENV)/.%
+	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-json plugins/multigrad-$*/conformance.json
+
+$(BACKENDS_VENV)/.ready: $(READY) conformance/pyproject.toml plugins/multigrad-special/pyproject.toml
+	@echo "== $(BACKENDS_VENV): a virtual environment for the plugins of $(APART)"
+	@"$(PYTHON)" -m venv --clear "$(BACKENDS_VENV)"
+	@$(PINNED) $(BACKENDS_PY) -m pip install --quiet -e ".[backends]" -e conformance -e plugins/multigrad-special
+	@touch $@
+
+$(BACKENDS_VENV)/.%: plugins/multigrad-%/pyproject.toml $(BACKENDS_VENV)/.ready
+	@$(PINNED) $(BACKENDS_PY) -m pip install --quiet -e plugins/multigrad-$*
+	@touch $@
+
+$(BACKENDS_VENV)/.torch: plugins/multigrad-torch/pyproject.toml $(BACKENDS_VENV)/.ready $(TORCH)/.ready
+	@$(PINNED) $(BACKENDS_PY) -m pip install --quiet --no-deps -e plugins/multigrad-torch
+	@echo "$(abspath $(TORCH))" > $$($(BACKENDS_PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth
 	@touch $@
 
 # -- the long level
@@ -210,20 +253,23 @@ consumers: $(READY)
 
 GPU_PY := .venv/gpu/bin/python
 GPU_VENV ?=
-GPU_PACKAGES ?= "cupy-cuda12x[ctk]" "jax[cuda12]"
+GPU_PACKAGES ?= "cupy-cuda12x[ctk]" "jax[cuda12]" torch==$(TORCH_VERSION)
 GPU_PIP ?=
+GPU_PROJECTS := $(PROJECTS) plugins/multigrad-torch
 GPU_PYTEST := $(GPU_PY) -m pytest -q -p no:cacheprovider --pyargs multigrad_conformance
 
 test-gpu:
 	@nvidia-smi -L 2>/dev/null | grep -q GPU || { echo "make test-gpu: this machine has no GPU that nvidia-smi can see."; exit 1; }
 	@$(MAKE) --no-print-directory .venv/gpu/.ready
-	@$(GPU_PYTEST) --multigrad-backend cupy
+	@for backend in cupy torch; do \
+	    $(GPU_PYTEST) --multigrad-backend $$backend --multigrad-json benchmarks/results/conformance-$$backend.json || exit 1; \
+	done
 	@JAX_PLATFORMS=cuda,cpu JAX_ENABLE_X64=1 XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTEST) --multigrad-backend jax
 	@JAX_PLATFORMS=cuda,cpu XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PY) benchmarks/gpu.py
 
-.venv/gpu/.ready: pyproject.toml $(PROJECTS:%=%/pyproject.toml)
+.venv/gpu/.ready: pyproject.toml $(GPU_PROJECTS:%=%/pyproject.toml)
 	@"$(PYTHON)" -m venv --clear $(GPU_VENV) .venv/gpu
-	@$(GPU_PY) -m pip install --quiet $(GPU_PIP) -e ".[test]" $(PROJECTS:%=-e %) $(GPU_PACKAGES)
+	@$(GPU_PY) -m pip install --quiet $(GPU_PIP) -e ".[test]" $(GPU_PROJECTS:%=-e %) $(GPU_PACKAGES)
 	@touch $@
 
 # -- benchmarks

@@ -24,7 +24,8 @@ FILES = sorted(FOLDER.glob("*.txt"), key=lambda p: p.stem)
 FOLDERS = [ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")), ROOT / "conformance"]
 PROJECTS = [tomllib.loads((folder / "pyproject.toml").read_text()) for folder in FOLDERS]
 OURS = {p["project"]["name"] for p in PROJECTS}
-EXTRAS = ("jax", "test")  # those that the Makefile installs
+APART = re.findall(r"^APART := (.*)$", (ROOT / "Makefile").read_text(), re.M)[0].split()  # whose plugins `make test` does not install
+EXTRAS = ("jax", "test", "backends")  # those that the Makefile installs
 PINS = Path(sys.prefix) / "constraints.txt"  # the Makefile's copy of the file that it installed this environment from
 
 
@@ -47,7 +48,7 @@ def direct(extras: tuple[str, ...] = EXTRAS) -> list[Requirement]:
     for project in PROJECTS:
         optional = project["project"].get("optional-dependencies", {})
         wanted += project["build-system"]["requires"] + project["project"]["dependencies"] + [r for extra in extras for r in optional.get(extra, [])]
-    return [r for r in map(Requirement, wanted) if r.name not in OURS]
+    return [r for r in map(Requirement, wanted) if r.name not in OURS and r.name != "torch"]  # whose version the Makefile names
 
 
 def test_each_python_has_its_file_and_the_oldest_its_lower_bounds() -> None:
@@ -87,7 +88,7 @@ def test_lower_bounds_are_what_the_oldest_environment_has() -> None:
 def brought() -> dict[str, Version]:
     """What the installation of the repository has brought into this environment: its requirements, theirs, and so on."""
     found: dict[str, Version] = {}
-    visits = [(name, extra) for name in OURS for extra in ("", *EXTRAS)]
+    visits = [(name, extra) for name in OURS - {f"multigrad-{name}" for name in APART} for extra in ("", "jax", "test")]
     seen = set(visits)
     while visits:
         name, extra = visits.pop()

@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 PROJECTS = sorted([ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("conformance/pyproject.toml")])
 PINS = Path(sys.prefix) / "constraints.txt"  # what this environment was installed from, if make made it
-EXTRAS = {"jax", "cupy", "cupy-cuda13", "viz", "nvtx", "test", "all"}
+EXTRAS = {"jax", "cupy", "cupy-cuda13", "viz", "nvtx", "test", "backends", "all"}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def requirements(project: dict[str, Any]) -> list[str]:
 
 def test_every_distribution_of_the_repository_is_looked_at() -> None:
     names = {read(path)["project"]["name"] for path in PROJECTS}
-    assert {"multigrad-array", "multigrad-autograd", "multigrad-conformance", "multigrad-dask", "multigrad-scipy", "multigrad-strict",
-            "multigrad-special"} <= names
+    assert {"multigrad-array", "multigrad-autograd", "multigrad-conformance", "multigrad-dask", "multigrad-mparray", "multigrad-scipy",
+            "multigrad-strict", "multigrad-special", "multigrad-torch"} <= names
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=label)

@@ -21,7 +21,8 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "constraints"
-EXTRAS = "jax,test"  # those that the Makefile installs
+EXTRAS = "jax,test,backends"  # those that the Makefile installs
+ELSEWHERE = ("multigrad-torch",)  # the builds of PyTorch differ by index; the Makefile names its version
 EDITABLES = "editables>=0.5"  # hatchling asks for it while it makes an editable installation, which is what the Makefile makes
 HEADER = "# Written by `make constraints`.\n"
 PIN = re.compile(r"([a-z0-9-]+)==([^ ;]+)( ; .*)?")
@@ -53,7 +54,7 @@ def names() -> dict[str, tuple[str, bool]]:
 
 def requirements() -> str:
     """What is installed, and what builds it."""
-    editable = [f"-e {ROOT}[{EXTRAS}]", *(f"-e {folder}" for folder in folders()[1:])]
+    editable = [f"-e {ROOT}[{EXTRAS}]", *(f"-e {folder}" for folder in folders()[1:] if folder.name not in ELSEWHERE)]
     build = {r for folder in folders() for r in project(folder)["build-system"]["requires"]}
     return "\n".join([*editable, *sorted(build), EDITABLES, ""])
 

@@ -30,6 +30,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "plugins/multigrad-scipy/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
+    "plugins/multigrad-torch/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/README.md": (SERIES,),
     "multigrad/__init__.py": (MODULE,),
     "conformance/multigrad_conformance/__init__.py": (MODULE,),

@@ -349,7 +349,7 @@ def empty(case: Case) -> None:
 LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     # how to store an array, and how to take it out again, so that its memory is not contiguous
     "transposed": (lambda x: x.T, lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim))))),
-    "reversed": (lambda x: np.flip(x), lambda xp, x: x[(slice(None, None, -1),) * x.ndim]),
+    "reversed": (lambda x: np.flip(x), lambda xp, x: xp.getitem(x, (slice(None, None, -1),) * x.ndim)),
     "sliced": (lambda x: np.repeat(x, 2, axis=-1), lambda xp, x: x[..., ::2]),
     "repeated": (lambda x: x[:1], lambda xp, x: xp.broadcast_to(x, (2, *x.shape[1:]))),
 }

@@ -67,7 +67,7 @@ def devices(target: Target) -> None:
 def exportable(target: Target) -> None:
     """Memory that runs backwards is not said to be for everybody."""
     forwards = target.raw(X)
-    backwards = () if "negative_steps" in target.backend.lacks() else (forwards[::-1, ...], forwards[..., ::-1])
+    backwards = () if "negative_steps" in target.backend.lacks() else tuple(target.xp.getitem(forwards, key) for key in BACKWARDS)
     for x in (forwards, *backwards):
         if target.kernel("exportable")(target.xp, x):
             try:
@@ -149,6 +149,8 @@ def truth(target: Target) -> None:
 def synchronize(target: Target) -> None:
     target.kernel("synchronize")(target.xp, target.raw(X))
 
+
+BACKWARDS = (slice(None, None, -1), ...), (..., slice(None, None, -1))
 
 CHECKS: dict[str, Callable[[Target], None]] = {
     f.__name__: f for f in (own, place, constant, device, devices, exportable, from_numpy, to_numpy, truth, write, synchronize, storage, mark,

@@ -27,6 +27,14 @@ def own(xp: Any, g: Any, like: Any) -> Any:
     return xp.asarray(g, copy=True)
 
 
+def admit(xp: Any, x: Any) -> None:
+    """Raise where the raw array `x` must not be computed with: a tensor that its own library differentiates, say, or one of a sparse layout.
+
+    A backend that writes it is asked of each raw array that is given to an operation, and of each that becomes a Tensor. (`Backend.refused_types`
+    refuses all arrays of a class, and costs nothing.)
+    """
+
+
 def place(xp: Any, g: Any, like: Any) -> Any:
     """Return `g` placed (device, sharding) as `like` is. Applied to what `grad` returns."""
     return g
@@ -88,6 +96,14 @@ def write(xp: Any, x: Any, value: Any) -> Any:
 def _exchange(xp: Any, x: Any, value: Any) -> Any:
     """`write` where arrays are immutable."""
     return value
+
+
+def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
+    """Write `value` into the memory of `x` at `key`, as `x[key] = value`. After an IndexError, TypeError or ValueError the engine finds another way.
+
+    Asked where arrays are mutable. A library whose keys differ from the standard's has a `getitem` among its functions, and writes alike here.
+    """
+    x[key] = value
 
 
 def devices(xp: Any) -> tuple[Any, ...]:
@@ -280,8 +296,8 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, accelerator, afresh, annotation, at_once, constant, dense, device, devices, elapsed, exportable, from_numpy,
-                            mark, order, rule, shared, storage, to_numpy, truth, write, synchronize)
+    f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, assign, at_once, constant, dense, device, devices, elapsed,
+                            exportable, from_numpy, mark, order, rule, shared, storage, to_numpy, truth, write, synchronize)
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that are others where arrays are immutable."""

@@ -72,10 +72,10 @@ class RawNamespace:
             return RawNamespace(self._backend, f"{name}.", self._root)
         if op is None and arrives(full):
             return self._find(name)
-        # A forward declared as a function is the meaning of the operation (torch has another scatter_add); one under "*" is
-        # for libraries that have no function of that name.
+        # A forward declared as a function is the meaning of the operation, and the names of kernels are multigrad's own (torch has another
+        # scatter_add, and another convolution); one under "*" is for libraries that have no function of that name.
         generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
-        ours = op is not None and generic is not None and not isinstance(op.forward, dict)
+        ours = op is not None and generic is not None and (op.chapter == "kernels" or not isinstance(op.forward, dict))
         found = None if ours else _lookup(self._backend.namespace, full)
         if found is not None:
             return found

@@ -39,7 +39,7 @@ class Host:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
 
     __slots__ = (
-        "_bound", "at_once", "backend", "constant", "dense", "device", "elements", "fixed", "mutable",
+        "_bound", "admit", "assign", "at_once", "backend", "constant", "dense", "device", "elements", "fixed", "mutable",
         "name", "order", "own", "place", "scalars", "shared", "write", "xp",
     )  # fmt: skip
 
@@ -53,6 +53,8 @@ class Host:
         self.mutable = backend.capabilities.mutable
         self.fixed = (Layer, *self.scalars)  # whose values are replaced, whatever the arrays are
         self.elements: dict[Any, Element] = {}
+        self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
+        self.assign: Callable[..., Any] = backend.kernel("assign")
         self.at_once: Callable[..., Any] = backend.kernel("at_once")
         self.dense: Callable[..., Any] = backend.kernel("dense") if self.mutable else _always
         self.order: Callable[..., Any] = backend.kernel("order")
@@ -214,6 +216,8 @@ def _wide(elem: Element) -> Any:
 _hosts: dict[str, Host] = {}
 # Of no library, whatever is imported later: what stands in keys and shapes need not be looked up each time.
 by_type: dict[type, Host | None] = dict.fromkeys((bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict))
+operands: dict[type, Host | None] = dict(by_type)
+"""Those of the types whose raw arrays are taken for what they are. Each array of a backend that has the kernel `admit` is looked at first."""
 
 
 def host_named(name: str) -> Host:
@@ -227,18 +231,35 @@ def host_named(name: str) -> Host:
 
 
 def host_of(x: Any) -> Host | None:
-    """The host whose library `x` is an array of, or None if it is no array of a known library."""
-    kind = type(x)
+    """The host whose library `x` is an array of, or None if it is no array of a known library. Raises what `admit` of its backend does."""
     try:
-        return by_type[kind]
+        host = by_type[type(x)]
     except KeyError:
-        pass
+        host = _new_host(x)
+    if host is not None and host.admit is not None:
+        host.admit(host.xp, x)
+    return host
+
+
+def admitted(x: Any) -> bool:
+    """Whether `x` is an array of a backend in use that looks at each of its arrays. Raises where it must not be computed with."""
+    host = by_type.get(type(x))
+    if host is None or host.admit is None:
+        return False
+    host.admit(host.xp, x)
+    return True
+
+
+def _new_host(x: Any) -> Host | None:
+    """`host_of` for an array of a type that was not seen before."""
     from ..backends import discovery
 
     backend = discovery.backend_of(x)
     if backend is None:
         return None
-    host = by_type[kind] = _hosts.setdefault(backend.name, Host(backend))
+    host = by_type[type(x)] = _hosts.setdefault(backend.name, Host(backend))
+    if host.admit is None:
+        operands[type(x)] = host
     return host
 
 

@@ -74,7 +74,7 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
-        "_kinds": element.by_type, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
+        "_kinds": element.operands, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
         "_learn": partial(learn, inner_function), "_observed": observe.operation, "_order": _order(op, reflected),
         "_as_numpy": wider.as_numpy,

@@ -242,10 +242,11 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
 def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
     """Assign to the array of the library. Returns whether it could: else the checked ways say what is wrong, or can do it."""
     raw = raw_key(value)
-    if hasattr(raw, "dtype") and element_of(raw).host is not t._elem.host:
+    host = t._elem.host
+    if hasattr(raw, "dtype") and element_of(raw).host is not host:
         return False
     try:
-        t._array[raw_key(key)] = raw
+        host.assign(host.xp, t._array, raw_key(key), raw)
     except (IndexError, TypeError, ValueError):
         return False
     return True

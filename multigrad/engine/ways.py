@@ -75,7 +75,8 @@ def _ending(way: Way, top: Layer) -> Ending:
 
 
 def _written(op: Op, way: Way) -> Callable[..., Any]:
-    scope = {"_kinds": element.by_type, "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
+    scope = {"_kinds": element.operands, "_admitted": element.admitted,
+             "_known": makers, "_Layer": Layer, "_declined": declined, "_key": way, "_ending": _ending,
              "_scalars": SCALARS}
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
     found: Callable[..., Any] = scope["way"]
@@ -114,7 +115,7 @@ def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str
     yield f"{pad}    if {x}._elem.level > _l:"
     yield f"{pad}        _top = {x}"
     yield f"{pad}        _l = {x}._elem.level"
-    yield f"{pad}elif _k not in _kinds{'' if numbers else ' or _k in _scalars'}:"
+    yield f"{pad}elif _k not in _kinds and not _admitted({x}){'' if numbers else ' or _k in _scalars'}:"
     yield f"{pad}    return _declined"
 
 

@@ -20,21 +20,21 @@ def matmul(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
         return _rows_times(xp, x1, x2[0, ...])
     if n2 == 1:
         if not batched["x1"] and n1 == 2:  # one matrix, many vectors
-            return x2 @ xp.matrix_transpose(x1[0, ...])
+            return xp.matmul(x2, xp.matrix_transpose(x1[0, ...]))
         if n1 == 1:
-            return (x1[:, None, :] @ x2[:, :, None])[:, 0, 0]
-        return (x1 @ padded(xp, x2[..., None], n1))[..., 0] if n1 > 2 else (x1 @ x2[..., None])[..., 0]
+            return xp.matmul(x1[:, None, :], x2[:, :, None])[:, 0, 0]
+        return xp.matmul(x1, padded(xp, x2[..., None], n1) if n1 > 2 else x2[..., None])[..., 0]
     if n1 == 1:
-        return (padded(xp, x1[:, None, :], n2) @ x2)[..., 0, :]
+        return xp.matmul(padded(xp, x1[:, None, :], n2), x2)[..., 0, :]
     x1, x2 = aligned(xp, x1, x2)
-    return x1 @ x2
+    return xp.matmul(x1, x2)
 
 
 def _rows_times(xp: Any, x1: Any, x2: Any) -> Any:
     """All rows of a stack of matrices times one matrix, or vector."""
     if len(x1.shape) <= 2:
-        return x1 @ x2
-    found = xp.reshape(x1, (prod(x1.shape[:-1]), x1.shape[-1])) @ x2
+        return xp.matmul(x1, x2)
+    found = xp.matmul(xp.reshape(x1, (prod(x1.shape[:-1]), x1.shape[-1])), x2)
     return xp.reshape(found, (*x1.shape[:-1], *x2.shape[1:]))
 
 
@@ -65,7 +65,7 @@ def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
     terms = prod(x1.shape[a] for a in sum1)
     left = xp.reshape(xp.permute_dims(x1, (0, *kept1, *sum1)), (x1.shape[0], prod(rows), terms))
     right = xp.reshape(xp.permute_dims(x2, (0, *sum2, *kept2)), (x2.shape[0], terms, prod(columns)))
-    found = _rows_times(xp, left, right[0, ...]) if x2.shape[0] == 1 else left @ right
+    found = _rows_times(xp, left, right[0, ...]) if x2.shape[0] == 1 else xp.matmul(left, right)
     return xp.reshape(found, (found.shape[0], *rows, *columns))
 
 

@@ -29,8 +29,8 @@ def _of_batches(xp: Any, x1: Any, x2: Any, mode: str) -> Any:
         x1, n = xp.concat([ends, x1, ends], axis=1), n + 2 * m - 2
     length, x2 = n - m + 1, xp.flip(x2, axis=1)
     if m <= length:
-        return (x2[:, None, :] @ _windows(xp, x1, m))[:, 0, :]
-    return (_windows(xp, x1, length) @ x2[:, :, None])[:, :, 0]
+        return xp.matmul(x2[:, None, :], _windows(xp, x1, m))[:, 0, :]
+    return xp.matmul(_windows(xp, x1, length), x2[:, :, None])[:, :, 0]
 
 
 def _batched(xp: Any, x1: Any, x2: Any, mode: str) -> Any:

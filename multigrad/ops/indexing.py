@@ -32,7 +32,7 @@ def setitem(xp: Any, x: Any, key: Any, value: Any) -> Any:
     if mask is not None:
         return _write_masked(xp, x, mask, value)
     if is_basic(key):
-        shape = x[key].shape
+        shape = xp.getitem(x, key).shape
         written = unindex(xp, xp.ones(shape, dtype=xp.int8, device=xp.device_of(x)), key, x.shape) != 0
         return xp.where(written, unindex(xp, _fit(xp, value, shape), key, x.shape), x)
     return _write_last(xp, x, key, value)

@@ -182,7 +182,7 @@ def linear_index(xp: Any, key: Any, shape: tuple[int, ...], device: Any) -> tupl
     lead = leading_arrays(xp, key, len(shape))
     if not lead:
         numbers = xp.reshape(xp.arange(prod(shape), device=device), shape)
-        return xp.reshape(numbers[key], (-1,)), len(shape)
+        return xp.reshape(xp.getitem(numbers, key), (-1,)), len(shape)
     dtype = index_dtype(xp, device)
     total: Any = 0
     for k, n in zip(lead, shape, strict=False):

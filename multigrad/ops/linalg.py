@@ -49,8 +49,8 @@ multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cros
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis))
 multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer,
             forward=outer, doc="The products of each element of one vector with each of another.",
-            x1=lambda xp, g, x2: g @ conj(xp, x2),
-            x2=lambda xp, g, x1: conj(xp, x1) @ g)
+            x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
+            x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g))
 
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
 
@@ -100,7 +100,7 @@ def solve_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, ans: Any, needs: tuple[
             summed = (*range(ndim - 2), ndim - 1)
             gx1 = -xp.tensordot(gx2, y, axes=(summed, summed))
         else:
-            gx1 = -(gx2 @ xp.matrix_transpose(y))
+            gx1 = -xp.matmul(gx2, xp.matrix_transpose(y))
     return gx1, gx2[..., 0] if vector else gx2
 
 
@@ -109,7 +109,7 @@ def solve_jvp(xp: Any, t_x1: Any, t_x2: Any, x1: Any, x2_shape: Shape, ans: Any)
     vector = len(x2_shape) == 1
     if vector:
         ans, t_x2 = ans[..., None], None if t_x2 is None else t_x2[..., None]
-    moved = None if t_x1 is None else t_x1 @ ans
+    moved = None if t_x1 is None else xp.matmul(t_x1, ans)
     found = xp.linalg.solve(x1, t_x2 if moved is None else -moved if t_x2 is None else t_x2 - moved)
     return found[..., 0] if vector else found
 

@@ -30,10 +30,10 @@ def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: An
         batch = tuple(range(ndim - 2))
         return xp.tensordot(g, x2, axes=((*batch, len(g.shape) - 1), (*batch, ndim - 1)))
     if len(x1_shape) == 1:
-        return x2 @ g
+        return xp.matmul(x2, g)
     if x1_order == "F":
-        return xp.matrix_transpose(x2 @ xp.matrix_transpose(g))
-    return g @ xp.matrix_transpose(x2)
+        return xp.matrix_transpose(xp.matmul(x2, xp.matrix_transpose(g)))
+    return xp.matmul(g, xp.matrix_transpose(x2))
 
 
 def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | None) -> Any:
@@ -46,8 +46,8 @@ def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | Non
         rows = tuple(range(ndim - 1))
         return xp.tensordot(x1, g, axes=(rows, rows))
     if x2_order == "F":
-        return xp.matrix_transpose(xp.matrix_transpose(g) @ x1)
-    return xp.matrix_transpose(x1) @ g
+        return xp.matrix_transpose(xp.matmul(xp.matrix_transpose(g), x1))
+    return xp.matmul(xp.matrix_transpose(x1), g)
 
 
 multilinear("matmul(x1, x2, /)", batching=batching_linalg.matmul,

@@ -18,7 +18,7 @@ def read_slices(xp: Any, x: Any, part: Part) -> Any:
     """Take the steps one after the other."""
     for name, arguments, number in part:
         if name == "getitem":
-            x = x[arguments[0]]
+            x = xp.getitem(x, arguments[0])
             continue
         function = xp
         for word in name.split("."):

@@ -107,6 +107,13 @@ class Fractions(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any  # None of a number of Python's, which takes any
 
+    def beside(self, xp: Any, x: Any) -> Any:
+        """As an array, numbers in the default dtype or in that of `x`, whichever is wider."""
+        if self.numbers is None:
+            return self.array
+        device = xp.device_of(x)
+        return xp.asarray(self.numbers, dtype=xp.result_type(x.dtype, float_dtype(xp, device)), device=device)
+
 
 def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
     most = 100 if "percentile" in name else 1
@@ -244,14 +251,13 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     if n == 0 or 0 in asked.shape:
         found = xp.full((*asked.shape, *x.shape[:-1]), math.nan, dtype=x.dtype, device=xp.device_of(x))
     elif weights is not None:
-        fractions = xp.asarray(asked.numbers, device=xp.device_of(x)) if asked.array is None else asked.array
-        found = _weighted(xp, x, lines(xp, weights, axes), fractions, skips)
+        found = _weighted(xp, x, lines(xp, weights, axes), asked.beside(xp, x), skips)
         found = xp.reshape(xp.moveaxis(found, -1, 0), (*asked.shape, *x.shape[:-1]))
     elif asked.numbers is not None and not skips:
         parts = _of_numbers(xp, x, [_share(n, q, way) for q in asked.numbers])
         found = xp.stack(parts, axis=0) if asked.shape else parts[0]
     else:
-        fractions = xp.asarray(asked.numbers, device=xp.device_of(x)) if asked.array is None else asked.array
+        fractions = asked.beside(xp, x)
         x = xp.sort(x, axis=-1)
         if skips:
             count = xp.sum(xp.astype(~xp.isnan(x), fractions.dtype), axis=-1, keepdims=True)
