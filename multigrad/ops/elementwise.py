@@ -11,10 +11,8 @@ import math
 from typing import Any
 
 from ..registry import define, elementwise, linear, nondifferentiable
-from .kernels import is_complex, unit
+from .kernels import LN2, LN10, is_complex, unit
 
-LN2 = math.log(2.0)
-LN10 = math.log(10.0)
 INF = math.inf
 
 
@@ -107,8 +105,8 @@ elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each ele
 elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1, doc="exp(x) - 1, accurate near 0.")
 elementwise("log(x, /)", x=lambda xp, g, x: g / x, doc="The natural logarithm of each element. The gradient at 0 is inf.")
 elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1 + x), doc="log(1 + x), accurate near 0.")
-elementwise("log2(x, /)", x=lambda xp, g, x: g / (x * LN2), doc="The logarithm to base 2 of each element.")
-elementwise("log10(x, /)", x=lambda xp, g, x: g / (x * LN10), doc="The logarithm to base 10 of each element.")
+elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2), doc="The logarithm to base 2 of each element.")
+elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10), doc="The logarithm to base 10 of each element.")
 
 
 def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:

@@ -169,8 +169,8 @@ def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
 def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
     """Cycles per unit of the spacing d, those of the first half first, then, of a whole spectrum, the negative ones."""
     place = xp.arange(n // 2 + 1 if half else n, device=device)
-    unit = xp.asarray(1 / (n * d), dtype=dtype, device=device)
-    return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), unit.dtype) * unit
+    floating = xp.asarray(1.0, dtype=dtype, device=device).dtype
+    return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), floating) / n / d
 
 
 def batched_over(name: str) -> Any:

@@ -50,7 +50,8 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
         return (xp.max if ord == inf else xp.min)(r, axis=axis, keepdims=keepdims)
     if ord == 1:
         return xp.sum(r, axis=axis, keepdims=keepdims)
-    return xp.sum(r**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+    total = xp.sum(r**ord, axis=axis, keepdims=keepdims)
+    return total ** (xp.ones_like(total) / ord)
 
 
 def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:

@@ -76,7 +76,8 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
     if weights is None:
         x = x - xp.mean(x, axis=1, keepdims=True)
         freedom = n - ddof
-        return (x @ conj(xp, xp.matrix_transpose(x))) * (1 / freedom if freedom > 0 else math.inf)
+        product = x @ conj(xp, xp.matrix_transpose(x))
+        return product / freedom if freedom > 0 else product * math.inf
     total = xp.sum(weights)
     x = x - xp.sum(x * weights, axis=1, keepdims=True) / total
     freedom = total - ddof * (1 if aweights is None else xp.sum(weights * aweights) / total)
