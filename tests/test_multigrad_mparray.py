@@ -13,13 +13,15 @@ from multigrad import func
 from multigrad.namespace import load
 from multigrad.registry import OPS
 
-xp = pytest.importorskip("mparray")
+pytest.importorskip("mparray")
 pytest.importorskip("multigrad_mparray")
-if "mparray" not in {b.name for b in mg.backends()}:
-    pytest.skip("multigrad-mparray is not installed", allow_module_level=True)
 
+import mparray as xp
 from mpmath import mp
 from precision.scalars import COMPLEX, FUNCTIONS, NOT_HOLOMORPHIC, PAIRS
+
+if "mparray" not in {b.name for b in mg.backends()}:
+    pytest.skip("multigrad-mparray is not installed", allow_module_level=True)
 
 load()
 DIGITS, REFERENCE, BOUND = 50, 120, 1e-48

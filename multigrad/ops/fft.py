@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..registry import behind_batch, linear, nondifferentiable
+from .kernels import alike
 
 Shape = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) 
     m, ndim = half.shape[axis], len(half.shape)
     place = xp.arange(m, device=xp.device_of(half))
     alone = xp.astype((place == 0) | (2 * place == n), dtype)
-    return half * xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim))
+    return half * alike(xp, xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim)), half)
 
 
 def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, int, int]]:

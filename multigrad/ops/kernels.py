@@ -48,9 +48,19 @@ def conj(xp: Any, x: Any) -> Any:
     return xp.conj(x) if is_complex(xp, x.dtype) else x
 
 
+def alike(xp: Any, x: Any, like: Any) -> Any:
+    """A real array that is to meet a complex one in an operator, as complex numbers. Libraries differ in which operators take both kinds."""
+    return xp.astype(x, like.dtype) if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype) else x
+
+
+def imaginary(xp: Any, x: Any, dtype: Any) -> Any:
+    """i x of a real array, in a complex dtype."""
+    return xp.astype(x, dtype) * 1j
+
+
 def unit(xp: Any, x: Any, r: Any) -> Any:
     """x / r, but 0 to every order where r is 0."""
-    return x / xp.where(r == 0, inf, r)
+    return x / alike(xp, xp.where(r == 0, inf, r), x)
 
 
 # ----- Refusals -----

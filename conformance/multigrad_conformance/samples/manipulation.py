@@ -247,8 +247,8 @@ def isin(draw: Draw) -> Iterator[Sample]:
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
     table: dict[str, Any] = {f.__name__: f for f in (repeat, broadcast_arrays, broadcast_shapes, meshgrid, getitem, unindex, setitem, take,
-                                                     take_along_axis, scatter_add, refuse, difference_of_squares, scaled, where, nonzero, searchsorted,
-                                                     isin)}
+                                                     take_along_axis, scatter_add, refuse, difference_of_squares, scaled, where, nonzero,
+                                                     searchsorted, isin)}
     for name, cases in ARRANGEMENTS.items():
         table[name] = lambda draw, cases=cases: arranged(draw, *cases)
     for name in ("concat", "stack"):

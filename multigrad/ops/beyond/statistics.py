@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...registry import composite
-from ..kernels import conj, is_complex
+from ..kernels import alike, conj, imaginary, is_complex
 from ..keys import float_dtype
 from ..statistical import _count
 from .common import floating, spread_weights, weights_like
@@ -95,9 +95,11 @@ def cov(xp: Any, m: Any, y: Any, rowvar: bool, bias: bool, ddof: Any, fweights: 
 def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     found = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
     deviation = xp.sqrt(xp.real(xp.reshape(found, (-1,))[:: found.shape[0] + 1]))  # the diagonal
+    deviation = alike(xp, deviation, found)
     found = found / deviation[:, None] / deviation[None, :]
     if is_complex(xp, found.dtype):
-        found = xp.clip(xp.real(found), -1.0, 1.0) + 1j * xp.clip(xp.imag(found), -1.0, 1.0)
+        real, imag = (xp.clip(part, -1.0, 1.0) for part in (xp.real(found), xp.imag(found)))
+        found = alike(xp, real, found) + imaginary(xp, imag, found.dtype)
     else:
         found = xp.clip(found, -1.0, 1.0)
     return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))
