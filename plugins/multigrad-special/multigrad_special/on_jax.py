@@ -10,16 +10,25 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import standard
+from . import on_jax_by_scipy, standard
 from .standard.common import MAX_ORDER, Namespace
 
 JAX = Namespace("jax", jnp)
+
+
+OF_COMPLEX = frozenset(("exp1", "expi", "hyp1f1", "iv", "jv", "kv", "kve", "spence", "yv"))
+"""Of complex arrays these are SciPy's; the standard has forms for real ones."""
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A form of `standard`, compiled."""
     compiled: Callable[..., Any] = jax.jit(partial(function, JAX))
     return compiled
+
+
+@cache
+def _form(name: str) -> Callable[..., Any]:
+    return _compiled(getattr(standard, name))
 
 
 _polygamma = jax.jit(partial(standard.polygamma, JAX), static_argnums=0)
@@ -48,7 +57,7 @@ erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
 def _of_order(v: float, name: str) -> Callable[[Any], Any]:
     """The function of one order, by that of any order: it is compiled once for all that differentiating asks for."""
-    return lambda x: __getattr__(name)(jnp.full_like(x, v), x)
+    return lambda x: _form(name)(jnp.full_like(x, v), x)
 
 
 j0, j1 = _of_order(0.0, "jv"), _of_order(1.0, "jv")
@@ -63,4 +72,7 @@ def __getattr__(name: str) -> Any:
     function = getattr(standard, name, None)
     if name.startswith("_") or not callable(function):
         raise AttributeError(name)
-    return _compiled(function)
+    form = _form(name)
+    if name not in OF_COMPLEX:
+        return form
+    return lambda *given: (getattr(on_jax_by_scipy, name) if any(map(jnp.iscomplexobj, given)) else form)(*given)

@@ -25,15 +25,16 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(name)
 
     def call(*given: Any) -> Any:
+        given = tuple(x.real if isinstance(x, complex) and not x.imag else x for x in given)  # as a Python scalar beside a complex array is
         arrays = jnp.broadcast_arrays(*given)  # of one rank, so that under vmap the axis of the examples is the same in all
         dtype = _floating(jnp.result_type(*given))
-        if jnp.issubdtype(dtype, jnp.complexfloating) and not any("D" in loop for loop in function.types):
+        kinds = [jnp.iscomplexobj(x) for x in arrays]
+        if any(kinds) and not any(all(c in "FD" for c, is_complex in zip(loop, kinds) if is_complex) for loop in function.types):
             raise refuse(name, "jax", dtype)
         like = jax.ShapeDtypeStruct(arrays[0].shape, dtype)
-        wide = np.promote_types(dtype, np.float64)
 
         def on_host(*values: Any) -> Any:
-            return np.asarray(function(*(_cast(x, wide) for x in values)), dtype=dtype)
+            return np.asarray(function(*map(_cast, values)), dtype=dtype)
 
         return jax.pure_callback(on_host, like, *arrays, vmap_method="broadcast_all")
 
@@ -46,7 +47,7 @@ def _floating(dtype: Any) -> Any:
     return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(float)
 
 
-def _cast(x: Any, dtype: Any) -> Any:
-    """Integers stay what they are, for functions that take an order."""
+def _cast(x: Any) -> Any:
+    """In 64 bits; integers stay what they are, for functions that take an order."""
     x = np.asarray(x)
-    return x if np.issubdtype(x.dtype, np.integer) else x.astype(dtype)
+    return x if np.issubdtype(x.dtype, np.integer) else x.astype(np.promote_types(x.dtype, np.float64))

@@ -53,8 +53,8 @@ def _hyp1f1_by(by: str) -> Any:
 
 
 def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """DLMF 13.3.15."""
-    a, b, x = floats(xp, a, b, x)
+    """DLMF 13.3.15. The parameters are real; a Python scalar beside a complex array comes as a complex one."""
+    a, b, x = floats(xp, *(xp.real(v) if xp.isdtype(v.dtype, "complex floating") else v for v in (a, b)), x)
     return a / b * xp.special.hyp1f1(a + 1, b + 1, x)
 
 

@@ -90,21 +90,23 @@ def _far(xp: Any, b: Any, exact_c: Pair, exact_d: Pair, y: Any, below: Any, by: 
     half = xp.exp(xp.where(below, 0.0, 0.5 * y))
     pole = (c <= 0) & (c == xp.floor(c)) & (by is not None)
     safe = xp.where(pole, 1.5, c)
-    front = half * (gamma(b) / gamma(safe)) * y**-d * half
+    above, under_it, root = gamma(b), gamma(safe), y ** (-0.5 * d)
+    front = half * (above / under_it) * root * root * half  # in parts, which do not overflow before the result
     j = _numbers(xp, y, FAR_TERMS - 1)
+    fits = xp.isfinite(above) & xp.isfinite(under_it)
     one, under, far = xp.ones_like(y)[..., None], below[..., None], y[..., None]
     p, q = _factor(xp, _raised(exact_d, j)), _factor(xp, _raised(plus(two_sum(1 + 0 * c, -c), -exact_c[1]), j))
     slopes = {"a": [xp.where(under, one, -one)] * 2, "b": [xp.where(under, 0.0, one), xp.where(under, -one, 0.0)], None: None}[by]
     sums = _sums(xp, times(xp, p.kept, q.kept), two_product(xp, far, j + 1), one, xp.zeros_like(one) > 0, [p, q], slopes, both=True)
     if by is None:
-        return front * sums.total, sums.settled
+        return front * sums.total, sums.settled & fits
     sign = xp.where(below & (by == "a"), -1.0, xp.ones_like(y))
     of_front = sign * (xp.log(y) - digamma(safe)) if by == "a" else xp.where(below, step(safe, xp.where(below, d, 1.0)), digamma(b) - xp.log(y))
     slope = sums.slope + of_front * sums.total
     exact = (xp.abs(sums.slope) + xp.abs(of_front * sums.total)) * float(xp.finfo(y.dtype).eps) * SPARE <= BARS[bits] * xp.abs(slope)
     # At a pole of gamma(c) the slope of its reciprocal is all that is left; further derivatives are nan there.
-    at_pole = half * gamma(b) * fall(xp.where(pole, c, 0.0)) * y**-d * half * sign * sums.total + _edge(xp, pole, b + c + y)
-    return xp.where(pole, at_pole, front * slope), sums.settled & xp.where(pole, below | (by == "a"), exact)
+    at_pole = half * (above * fall(xp.where(pole, c, 0.0))) * root * root * half * sign * sums.total + _edge(xp, pole, b + c + y)
+    return xp.where(pole, at_pole, front * slope), sums.settled & fits & xp.where(pole, below | (by == "a"), exact)
 
 
 # ----- series -----
