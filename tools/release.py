@@ -26,6 +26,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "pyproject.toml": (VERSION,),
     "conformance/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-autograd/pyproject.toml": (VERSION, SERIES, SPECIAL),
+    "plugins/multigrad-dask/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-scipy/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
