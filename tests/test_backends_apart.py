@@ -86,6 +86,7 @@ def test_a_gpu_runs_pytorch_too() -> None:
 
 def test_a_machine_without_a_gpu_is_told() -> None:
     clean = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
-    done = subprocess.run(["make", "test-gpu", f"PYTHON={sys.executable}"], cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False)
+    words = ["make", "test-gpu", f"PYTHON={sys.executable}"]
+    done = subprocess.run(words, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False)
     if shutil.which("nvidia-smi") is None:
         assert done.returncode and "make test-gpu: this machine has no GPU that nvidia-smi can see." in done.stdout
