@@ -69,7 +69,7 @@ def test_only_public_names(path: Path) -> None:
 
 
 def test_the_plugins_say_which_api_they_need() -> None:
-    for name in ("multigrad_special", "multigrad_strict"):
+    for name in ("multigrad_mparray", "multigrad_special", "multigrad_strict"):
         source = (ROOT / "plugins" / name.replace("_", "-") / name / "__init__.py").read_text()
         assert f"\nMULTIGRAD_API = {mg.extend.API}" in source, name
 

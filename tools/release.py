@@ -27,6 +27,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "conformance/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-autograd/pyproject.toml": (VERSION, SERIES, SPECIAL),
     "plugins/multigrad-dask/pyproject.toml": (VERSION, SERIES),
+    "plugins/multigrad-mparray/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-scipy/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),

@@ -12,7 +12,7 @@ from typing import Any
 from ..registry import define
 from . import batching_linalg
 from .decompositions import adjoint, epsilon, on_diagonal
-from .kernels import is_complex
+from .kernels import alike, imaginary, is_complex
 from .statistical import _products_of_others
 
 # ----- determinants -----
@@ -55,17 +55,17 @@ def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> An
     """x^-H times g_logabsdet + i Im(conj(sign) g_sign): log det = logabsdet + i phase has the derivative tr(X dx)."""
     weight = g_logabsdet
     if g_sign is not None and is_complex(xp, x.dtype):  # a real sign is constant
-        phase = xp.imag(xp.conj(sign) * g_sign) * 1j
-        weight = phase if weight is None else weight + phase
+        phase = imaginary(xp, xp.imag(xp.conj(sign) * g_sign), x.dtype)
+        weight = phase if weight is None else alike(xp, weight, phase) + phase
     if weight is None:
         return xp.zeros_like(x)
-    return weight[..., None, None] * adjoint(xp, xp.linalg.inv(x))
+    return alike(xp, weight, x)[..., None, None] * adjoint(xp, xp.linalg.inv(x))
 
 
 def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> tuple[Any, Any]:
     moved = xp.sum(xp.matrix_transpose(xp.linalg.inv(x)) * t, axis=(-2, -1))
     if is_complex(xp, x.dtype):
-        return sign * (xp.imag(moved) * 1j), xp.real(moved)
+        return sign * imaginary(xp, xp.imag(moved), x.dtype), xp.real(moved)
     return xp.zeros_like(sign), moved
 
 

@@ -11,10 +11,8 @@ import math
 from typing import Any
 
 from ..registry import define, elementwise, linear, nondifferentiable
-from .kernels import is_complex, unit
+from .kernels import LN2, LN10, alike, imaginary, is_complex, unit
 
-LN2 = math.log(2.0)
-LN10 = math.log(10.0)
 INF = math.inf
 
 
@@ -107,8 +105,8 @@ elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each ele
 elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1, doc="exp(x) - 1, accurate near 0.")
 elementwise("log(x, /)", x=lambda xp, g, x: g / x, doc="The natural logarithm of each element. The gradient at 0 is inf.")
 elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1 + x), doc="log(1 + x), accurate near 0.")
-elementwise("log2(x, /)", x=lambda xp, g, x: g / (x * LN2), doc="The logarithm to base 2 of each element.")
-elementwise("log10(x, /)", x=lambda xp, g, x: g / (x * LN10), doc="The logarithm to base 10 of each element.")
+elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2), doc="The logarithm to base 2 of each element.")
+elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10), doc="The logarithm to base 10 of each element.")
 
 
 def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:
@@ -189,7 +187,7 @@ elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: uni
 def abs_vjp(xp: Any, g: Any, x: Any) -> Any:
     """g * x / |x|, which is 0 at 0 and at a real nan."""
     if is_complex(xp, x.dtype):
-        return g * unit(xp, x, xp.abs(x))
+        return alike(xp, g, x) * unit(xp, x, xp.abs(x))
     return xp.where(xp.isnan(x), 0.0, g * xp.sign(x))
 
 
@@ -205,7 +203,7 @@ def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
     if not is_complex(xp, x.dtype):
         return xp.zeros_like(g)
     r = xp.abs(x)
-    return (g - ans * xp.real(xp.conj(ans) * g)) / xp.where(r == 0, INF, r)
+    return (g - ans * alike(xp, xp.real(xp.conj(ans) * g), ans)) / alike(xp, xp.where(r == 0, INF, r), ans)
 
 
 define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwise",
@@ -219,7 +217,8 @@ def _of_complex(x: Any) -> bool:
 
 
 linear("real(x, /)", x=lambda xp, g: g, batching="elementwise", view=lambda x: _of_complex(x) or "same", doc="The real part of each element.")
-linear("imag(x, /)", x=lambda xp, g: g * 1j, batching="elementwise", view=_of_complex, doc="The imaginary part of each element.")
+linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batching="elementwise", view=_of_complex,
+       doc="The imaginary part of each element.")
 linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise", doc="The complex conjugate of each element.")
 # By ans, not by sign(x2): the sign of -0. counts. Nothing flows to x2, and nothing at x1 = 0.
 elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,

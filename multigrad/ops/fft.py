@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..registry import behind_batch, linear, nondifferentiable
+from .kernels import alike
 
 Shape = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) 
     m, ndim = half.shape[axis], len(half.shape)
     place = xp.arange(m, device=xp.device_of(half))
     alone = xp.astype((place == 0) | (2 * place == n), dtype)
-    return half * xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim))
+    return half * alike(xp, xp.reshape(weight + (1 - weight) * alone, (m,) + (1,) * (ndim - 1 - axis % ndim)), half)
 
 
 def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, int, int]]:
@@ -169,8 +170,8 @@ def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
 def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
     """Cycles per unit of the spacing d, those of the first half first, then, of a whole spectrum, the negative ones."""
     place = xp.arange(n // 2 + 1 if half else n, device=device)
-    unit = xp.asarray(1 / (n * d), dtype=dtype, device=device)
-    return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), unit.dtype) * unit
+    floating = xp.asarray(1.0, dtype=dtype, device=device).dtype
+    return xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), floating) / n / d
 
 
 def batched_over(name: str) -> Any:

@@ -14,6 +14,8 @@ Costs of the defaults, for m values or index rows of k elements written into n r
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import lru_cache
 from math import inf, nan, prod
 from typing import Any
@@ -46,9 +48,19 @@ def conj(xp: Any, x: Any) -> Any:
     return xp.conj(x) if is_complex(xp, x.dtype) else x
 
 
+def alike(xp: Any, x: Any, like: Any) -> Any:
+    """A real array that is to meet a complex one in an operator, as complex numbers. Libraries differ in which operators take both kinds."""
+    return xp.astype(x, like.dtype) if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype) else x
+
+
+def imaginary(xp: Any, x: Any, dtype: Any) -> Any:
+    """i x of a real array, in a complex dtype."""
+    return xp.astype(x, dtype) * 1j
+
+
 def unit(xp: Any, x: Any, r: Any) -> Any:
     """x / r, but 0 to every order where r is 0."""
-    return x / xp.where(r == 0, inf, r)
+    return x / alike(xp, xp.where(r == 0, inf, r), x)
 
 
 # ----- Refusals -----
@@ -70,6 +82,33 @@ linear("refuse(x, bad, /, message)", forward=refuse, view="same", batching=batch
 
 elementwise("difference_of_squares(x1, x2, /)", forward=lambda xp, x1, x2: (x1 - x2) * (x1 + x2), x1=lambda xp, x1: 2 * x1,
             x2=lambda xp, x2: -2 * x2, doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.")
+
+# ----- Numbers that are no float -----
+
+
+class Number:
+    """A number such as the logarithm of 2: the nearest float, and how a library with more digits computes it.
+
+    `recipe(xp, one)` makes it of a 1, by functions of the standard that Python's `math` has as well.
+    """
+
+    __slots__ = ("recipe", "value")
+
+    def __init__(self, recipe: Callable[[Any, Any], Any]) -> None:
+        self.recipe = recipe
+        self.value: float = recipe(math, 1.0)
+
+
+LN2 = Number(lambda xp, one: xp.log(one + one))
+LN10 = Number(lambda xp, one: xp.log(10 * one))
+PI = Number(lambda xp, one: xp.acos(-one))
+DEGREE = Number(lambda xp, one: xp.acos(-one) / 180)
+RADIAN = Number(lambda xp, one: 180 / xp.acos(-one))
+
+# A float has as many digits as the arrays of most libraries. The backend of one with more gives this function of its own:
+# {"scaled": lambda x, by: x * by.recipe(xp, xp.ones((), dtype=x.dtype))}
+linear("scaled(x, /, by)", forward=lambda xp, x, by: x * by.value, batching="elementwise", x=lambda xp, g, by: xp.scaled(g, by),
+       doc="Each element times a `Number`, which is as exact as the library's arrays.")
 
 # ----- Segment sums -----
 

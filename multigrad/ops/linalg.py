@@ -12,7 +12,7 @@ from typing import Any
 from ..registry import composite, define, linear, multilinear, nondifferentiable
 from . import batching_linalg
 from .decompositions import adjoint, epsilon
-from .kernels import conj
+from .kernels import alike, conj
 
 Shape = tuple[int, ...]
 
@@ -214,7 +214,7 @@ def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
         return xp.zeros_like(x)
     if x.shape[-2] < x.shape[-1]:  # of a wide matrix by that of its conjugate transpose
         return adjoint(xp, pinv_vjp(xp, adjoint(xp, g), adjoint(xp, x), adjoint(xp, ans)))
-    scale = _scale(xp, ans)
+    scale = alike(xp, _scale(xp, ans), ans)
     x, ans = x * scale, ans / scale
     gh, xh = adjoint(xp, g), adjoint(xp, ans)
     left, right = gh @ (ans @ xh), ans @ gh
@@ -228,7 +228,7 @@ def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
         return xp.zeros_like(ans)
     if x.shape[-2] < x.shape[-1]:
         return adjoint(xp, pinv_jvp(xp, adjoint(xp, t_x), adjoint(xp, x), adjoint(xp, ans)))
-    scale = _scale(xp, ans)
+    scale = alike(xp, _scale(xp, ans), ans)
     x, ans = x * scale, ans / scale
     th, xh = adjoint(xp, t_x), adjoint(xp, ans)
     left, right = ans @ xh @ th, th @ xh

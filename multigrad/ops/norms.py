@@ -13,7 +13,7 @@ from typing import Any
 from ..registry import define
 from . import batching_linalg
 from .decompositions import adjoint
-from .kernels import conj, is_complex, is_narrow, unit, wide
+from .kernels import alike, conj, is_complex, is_narrow, unit, wide
 from .statistical import _as, _axes, _how_many, _kept
 
 Axes = tuple[int, ...]
@@ -50,7 +50,8 @@ def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
         return (xp.max if ord == inf else xp.min)(r, axis=axis, keepdims=keepdims)
     if ord == 1:
         return xp.sum(r, axis=axis, keepdims=keepdims)
-    return xp.sum(r**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+    total = xp.sum(r**ord, axis=axis, keepdims=keepdims)
+    return total ** (xp.ones_like(total) / ord)
 
 
 def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
@@ -64,16 +65,16 @@ def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
     if ord == 1:
         return xp.sign(x)
     if ord in (inf, -inf):
-        return xp.sign(x) * _shares(xp, xp.abs(x), ans, axis)
+        return xp.sign(x) * alike(xp, _shares(xp, xp.abs(x), ans, axis), x)
     x = unit(xp, x, ans)
     if ord == 2:
         return x
     if ord > 0 and ord % 2 == 0:
         square = xp.real(xp.conj(x) * x) if is_complex(xp, x.dtype) else x * x
-        return x * square ** (ord / 2 - 1)
+        return x * alike(xp, square ** (ord / 2 - 1), x)
     r = xp.abs(x)
     zero = r == 0
-    return xp.where(zero, 0.0, xp.sign(x) * xp.where(zero, 1.0, r) ** (ord - 1))
+    return xp.where(zero, 0.0, xp.sign(x) * alike(xp, xp.where(zero, 1.0, r) ** (ord - 1), x))
 
 
 def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
@@ -81,7 +82,7 @@ def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any,
         x = wide(xp, x)
         ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     g, ans = (_kept(xp, y, x.shape, axis, keepdims) for y in (g, ans))
-    return g * _vector_gradient(xp, x, ans, _axes(x.shape, axis), _number(ord))
+    return alike(xp, g, x) * _vector_gradient(xp, x, ans, _axes(x.shape, axis), _number(ord))
 
 
 def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
@@ -129,7 +130,7 @@ def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
     if ord in ("nuc", 2, -2):
         return xp.singular_factor(x, ord)
     along = -2 if ord in (1, -1) else -1
-    return xp.sign(x) * _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,))
+    return xp.sign(x) * alike(xp, _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,)), x)
 
 
 def _matrix_kept(xp: Any, y: Any, x: Any) -> Any:
@@ -140,7 +141,7 @@ def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, ord: Any) -> Any:
     if is_narrow(xp, x.dtype):
         x = wide(xp, x)
         ans = xp.linalg.matrix_norm(x, ord=ord)
-    return _matrix_kept(xp, g, x) * _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord))
+    return alike(xp, _matrix_kept(xp, g, x), x) * _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord))
 
 
 def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
@@ -174,7 +175,7 @@ def singular_factor(xp: Any, x: Any, ord: Any) -> Any:
     if 0 in x.shape:
         return xp.zeros_like(x)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    return (u * _weights(xp, s, ord)[..., None, :]) @ vh
+    return (u * alike(xp, _weights(xp, s, ord), u)[..., None, :]) @ vh
 
 
 def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
@@ -191,8 +192,9 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     e = left @ v
     (w_i, w_j), (s_i, s_j) = ((y[..., :, None], y[..., None, :]) for y in (w, s))
     eh = adjoint(xp, e)
-    found = u @ (unit(xp, w_i - w_j, s_i - s_j) * (e + eh) + unit(xp, w_i + w_j, s_i + s_j) * (e - eh)) / 2 @ vh
-    scale = unit(xp, w, s)
+    apart, together = (alike(xp, q, e) for q in (unit(xp, w_i - w_j, s_i - s_j), unit(xp, w_i + w_j, s_i + s_j)))
+    found = u @ (apart * (e + eh) + together * (e - eh)) / 2 @ vh
+    scale = alike(xp, unit(xp, w, s), e)
     if x.shape[-2] > x.shape[-1]:
         return found + (right - u @ e) * scale[..., None, :] @ vh
     if x.shape[-2] < x.shape[-1]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..registry import composite, define
 from .decompositions import adjoint, epsilon, hermitian, on_diagonal, skew
-from .kernels import is_complex
+from .kernels import alike, is_complex
 
 # ----- Values that are repeated -----
 
@@ -77,21 +77,21 @@ def eigh_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any,
         return eigvalsh_gradient(xp, g_eigenvalues, v)
     if is_complex(xp, v.dtype):
         g = refuse_phases(xp, g, xp.imag(xp.vecdot(v, g, axis=-2)), allowance(xp, g_eigenvalues, eigenvalues, g), EIGH_PHASES)
-    inner = inverse_gaps(xp, eigenvalues) * skew(xp, adjoint(xp, v) @ g)
+    inner = alike(xp, inverse_gaps(xp, eigenvalues), v) * skew(xp, adjoint(xp, v) @ g)
     if g_eigenvalues is not None:
-        inner = xp.where(on_diagonal(xp, inner), g_eigenvalues[..., None, :], inner)
+        inner = xp.where(on_diagonal(xp, inner), alike(xp, g_eigenvalues, inner)[..., None, :], inner)
     return hermitian(xp, v @ inner @ adjoint(xp, v))
 
 
 def eigvalsh_gradient(xp: Any, g: Any, v: Any) -> Any:
-    return hermitian(xp, (v * g[..., None, :]) @ adjoint(xp, v))
+    return hermitian(xp, (v * alike(xp, g, v)[..., None, :]) @ adjoint(xp, v))
 
 
 def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     """Re diag(V^H t V) and V (F * V^H t V)."""
     v = eigenvectors
     tv = hermitian(xp, t) @ v
-    return xp.real(xp.vecdot(v, tv, axis=-2)), v @ (inverse_gaps(xp, eigenvalues) * (adjoint(xp, v) @ tv))
+    return xp.real(xp.vecdot(v, tv, axis=-2)), v @ (alike(xp, inverse_gaps(xp, eigenvalues), v) * (adjoint(xp, v) @ tv))
 
 
 define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), materialize=False,
@@ -119,7 +119,7 @@ def eig_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, 
         return xp.linalg.solve(left, g_eigenvalues[..., :, None] * left)
     length = xp.vecdot(v, g, axis=-2)
     g = refuse_phases(xp, g, xp.imag(length), allowance(xp, g_eigenvalues, eigenvalues, g), EIG_PHASES)
-    inner = left @ (g - v * xp.real(length)[..., None, :])
+    inner = left @ (g - v * alike(xp, xp.real(length), v)[..., None, :])
     inner = xp.conj(inverse_gaps(xp, eigenvalues)) * inner
     if g_eigenvalues is not None:
         inner = xp.where(on_diagonal(xp, inner), g_eigenvalues[..., None, :], inner)
@@ -129,9 +129,9 @@ def eig_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, 
 def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     """diag(V^-1 t V), and V X - V diag(Re(V^H V X)) with X = F * V^-1 t V, which keeps the eigenvectors' length."""
     v = eigenvectors
-    inner = xp.linalg.solve(v, xp.matmul(t, v))
+    inner = xp.linalg.solve(v, alike(xp, t, v) @ v)
     moved = v @ (inverse_gaps(xp, eigenvalues) * inner)
-    return xp.linalg.diagonal(inner), moved - v * xp.real(xp.vecdot(v, moved, axis=-2))[..., None, :]
+    return xp.linalg.diagonal(inner), moved - v * alike(xp, xp.real(xp.vecdot(v, moved, axis=-2)), v)[..., None, :]
 
 
 define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"), materialize=False,
@@ -172,7 +172,7 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> 
     g_Vh = first_vectors(xp, g_Vh, k, -2, NO_GRADIENT.format("last rows", "Vh"))
     U, Vh = U[..., :, :k], Vh[..., :k, :]
     if g_U is None and g_Vh is None:
-        return (U * g_S[..., None, :]) @ Vh
+        return (U * alike(xp, g_S, U)[..., None, :]) @ Vh
     g_V = None if g_Vh is None else adjoint(xp, g_Vh)
     g_U, g_V, diagonal = svd_diagonal(xp, g_U, g_V, g_S, U, S, Vh)
     x_U = None if g_U is None else adjoint(xp, U) @ g_U
@@ -181,15 +181,15 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> 
     if diagonal is not None:
         inner = xp.where(on_diagonal(xp, inner), diagonal[..., None, :], inner)
     if U.shape[-2] > k and g_U is not None:
-        return (U @ inner + (g_U - U @ x_U) * inverse(xp, S)[..., None, :]) @ Vh
+        return (U @ inner + (g_U - U @ x_U) * alike(xp, inverse(xp, S), U)[..., None, :]) @ Vh
     if Vh.shape[-1] > k and g_V is not None:
-        return U @ (inner @ Vh + adjoint(xp, (g_V - adjoint(xp, Vh) @ x_V) * inverse(xp, S)[..., None, :]))
+        return U @ (inner @ Vh + adjoint(xp, (g_V - adjoint(xp, Vh) @ x_V) * alike(xp, inverse(xp, S), U)[..., None, :]))
     return U @ inner @ Vh
 
 
 def svd_inner(xp: Any, x_U: Any, x_V: Any, S: Any) -> Any:
     """F * (K_U + K_V) + E * (K_U - K_V) off the diagonal."""
-    gaps, sums = inverse_gaps(xp, S), inverse_sums(xp, S)
+    gaps, sums = (alike(xp, each, x_V if x_U is None else x_U) for each in (inverse_gaps(xp, S), inverse_sums(xp, S)))
     if x_V is None:
         return (gaps + sums) * skew(xp, x_U)
     if x_U is None:
@@ -222,7 +222,7 @@ def svd_diagonal(xp: Any, g_U: Any, g_V: Any, g_S: Any, U: Any, S: Any, Vh: Any)
         g_V = refuse_phases(xp, g_V, together, allowed, SVD_PHASES)
     free = (S == 0) & (xp.abs(against) <= allowed)
     turn = xp.astype(xp.where(free, 0.0, against * inverse(xp, 2 * S)), U.dtype) * 1j
-    return g_U, g_V, turn if g_S is None else g_S + turn
+    return g_U, g_V, turn if g_S is None else alike(xp, g_S, turn) + turn
 
 
 def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
@@ -234,7 +234,7 @@ def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
     u, v = U[..., :, :k], adjoint(xp, Vh[..., :k, :])
     tv, tu = t @ v, adjoint(xp, t) @ u
     p = adjoint(xp, u) @ tv
-    gaps, sums = inverse_gaps(xp, S) * hermitian(xp, p), inverse_sums(xp, S) * skew(xp, p)
+    gaps, sums = alike(xp, inverse_gaps(xp, S), p) * hermitian(xp, p), alike(xp, inverse_sums(xp, S), p) * skew(xp, p)
     if is_complex(xp, p.dtype):
         turn = xp.imag(xp.vecdot(u, tv, axis=-2))
         turn = xp.astype(xp.where(turn == 0, 0.0, turn * inverse(xp, 2 * S)), p.dtype) * 1j
@@ -250,7 +250,7 @@ def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) 
     moved = first @ turn
     if vectors.shape[-2] == k:
         return moved
-    out = image * inverse(xp, S)[..., None, :]
+    out = image * alike(xp, inverse(xp, S), image)[..., None, :]
     moved = moved + out - first @ (adjoint(xp, first) @ out)
     if vectors.shape[-1] == k:
         return moved
@@ -260,7 +260,7 @@ def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) 
 def svdvals_vjp(xp: Any, g: Any, x: Any) -> Any:
     """U diag(g) V^H. Where singular values are 0, one of the subgradients."""
     u, _, vh = xp.linalg.svd(x, full_matrices=False)
-    return (u * g[..., None, :]) @ vh
+    return (u * alike(xp, g, u)[..., None, :]) @ vh
 
 
 def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:

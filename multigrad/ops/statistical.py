@@ -67,22 +67,27 @@ linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis",
 # ----- variance and standard deviation -----
 
 
-def _centred(xp: Any, x: Any, axis: Any, correction: Any) -> Any:
-    """2 (x - mean) / (n - correction), the gradient of the variance; nan or infinite where no degrees of freedom are left."""
-    freedom = _count(x.shape, axis) - correction
+def _centred(xp: Any, x: Any, axis: Any) -> Any:
+    """x - mean."""
     x = wide(xp, x)
     x = x - xp.mean(x, axis=axis, keepdims=True)
-    x = x - xp.mean(x, axis=axis, keepdims=True)  # what the rounding of a mean far from 0 left
-    return x * (2 / freedom if freedom > 0 else INF)
+    return x - xp.mean(x, axis=axis, keepdims=True)  # what the rounding of a mean far from 0 left
+
+
+def _per_freedom(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, correction: Any) -> Any:
+    """2 y / (n - correction); nan or infinite where no degrees of freedom are left. Half of them is a float, their inverse is not."""
+    freedom = _count(shape, axis) - correction
+    return y / (freedom / 2) if freedom > 0 else y * INF
 
 
 def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    return _kept(xp, g, x.shape, axis, keepdims) * _centred(xp, x, axis, correction)
+    return _kept(xp, _per_freedom(xp, wide(xp, g), x.shape, axis, correction), x.shape, axis, keepdims) * _centred(xp, x, axis)
 
 
 def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    product = conj(xp, _centred(xp, x, axis, correction)) * t
+    product = conj(xp, _centred(xp, x, axis)) * t
     total = xp.sum(xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims)
+    total = _per_freedom(xp, total, x.shape, axis, correction)
     return _as(xp, total, x.dtype) if is_narrow(xp, x.dtype) else total
 
 

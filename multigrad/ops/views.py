@@ -10,6 +10,7 @@ from math import inf, nan, prod
 from typing import Any
 
 from ..registry import OPS, linear
+from .kernels import alike
 
 Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
@@ -65,7 +66,7 @@ def _complex(xp: Any, re: Any, im: Any) -> Any:
     size = xp.abs(im)
     i = complex(-0.0, 1.0) * xp.where(xp.isfinite(im), size, 0.0)
     i = xp.where(xp.isnan(im), complex(-0.0, nan), xp.where(size == inf, complex(-0.0, inf), i))
-    z = re + i
+    z = alike(xp, re, i) + i
     return xp.where(xp.signbit(im), xp.conj(z), z)
 
 

@@ -196,4 +196,5 @@ OWN: dict[str, Callable[..., Any]] = {
     "scatter_add": _scatter_add, "unindex": _unindex, "getitem": _getitem, "setitem": _setitem,
     "read_slices": _read_slices, "copy_slices": _copy_slices,
     "difference_of_squares": lambda x1, x2, _: x1 * x1 - x2 * x2,
+    "scaled": lambda x, by, _: x * by.recipe(mp, mp.mpf(1)),
 }  # fmt: skip

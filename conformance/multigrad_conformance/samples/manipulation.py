@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -186,6 +188,25 @@ def difference_of_squares(draw: Draw) -> Iterator[Sample]:
     yield Sample("broadcast", draw.real(2, 1), draw.real(3))
 
 
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A number as `scaled` takes it: the nearest float, and how it is made of a 1."""
+
+    value: float
+    recipe: Any
+
+
+LN2 = Number(math.log(2), lambda xp, one: xp.log(one + one))
+PI = Number(math.pi, lambda xp, one: xp.acos(-one))
+
+
+def scaled(draw: Draw) -> Iterator[Sample]:
+    yield Sample("real", draw.real(2, 3), LN2)
+    yield Sample("complex", draw.complex(2, 3), PI)
+    yield Sample("0-d", draw.real(), PI)
+    yield Sample("empty", draw.real(0), LN2)
+
+
 # ----- searching and sets -----
 
 
@@ -226,7 +247,8 @@ def isin(draw: Draw) -> Iterator[Sample]:
 def samples() -> dict[str, Any]:
     """The generators of these chapters, by operation."""
     table: dict[str, Any] = {f.__name__: f for f in (repeat, broadcast_arrays, broadcast_shapes, meshgrid, getitem, unindex, setitem, take,
-                                                     take_along_axis, scatter_add, refuse, difference_of_squares, where, nonzero, searchsorted, isin)}
+                                                     take_along_axis, scatter_add, refuse, difference_of_squares, scaled, where, nonzero,
+                                                     searchsorted, isin)}
     for name, cases in ARRANGEMENTS.items():
         table[name] = lambda draw, cases=cases: arranged(draw, *cases)
     for name in ("concat", "stack"):

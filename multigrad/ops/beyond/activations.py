@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...registry import composite, define, elementwise, nondifferentiable
-from ..kernels import conj, is_complex, wide
+from ..kernels import alike, conj, is_complex, wide
 from ..statistical import _as, _axes, _kept
 from .common import floating
 
@@ -110,7 +110,7 @@ def softmax(xp: Any, x: Any, axis: Any) -> Any:
     z = wide(xp, x)
     if 0 in z.shape:
         return x
-    powers = xp.exp(z - (xp.finite_peak(z, axis=axis) if is_complex(xp, z.dtype) else xp.max(z, axis=axis, keepdims=True)))
+    powers = xp.exp(z - (alike(xp, xp.finite_peak(z, axis=axis), z) if is_complex(xp, z.dtype) else xp.max(z, axis=axis, keepdims=True)))
     return _as(xp, powers / _total(xp, powers, axis), x.dtype)
 
 
@@ -133,7 +133,7 @@ def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
     z = wide(xp, x)
     if 0 in z.shape:
         return x
-    z = z - xp.finite_peak(z, axis=axis)
+    z = z - alike(xp, xp.finite_peak(z, axis=axis), z)
     return _as(xp, z - xp.log(_total(xp, xp.exp(z), axis)), x.dtype)
 
 
@@ -151,7 +151,7 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     z = wide(xp, x)
     if any(z.shape[a] == 0 for a in _axes(z.shape, axis)):
         return xp.sum(x, axis=axis, keepdims=keepdims) - math.inf, x
-    peak = xp.finite_peak(z, axis=axis)
+    peak = alike(xp, xp.finite_peak(z, axis=axis), z)
     if is_complex(xp, z.dtype):
         powers = xp.exp(z - peak)
         total = _total(xp, powers, axis)
@@ -195,7 +195,7 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
     nothing = b == 0
     shown = xp.where(nothing, -math.inf, a)
-    peak = xp.finite_peak(shown, axis=axis)
+    peak = alike(xp, xp.finite_peak(shown, axis=axis), a)
     powers = xp.exp(a - peak)
     total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
     if return_sign:

@@ -7,6 +7,7 @@ from operator import index
 from typing import Any
 
 from ...registry import composite
+from ..kernels import alike
 from ..keys import float_dtype
 from .shapes import place
 
@@ -125,10 +126,10 @@ def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
 
     x0, x1, y0, y1 = at(points, flat - 1), at(points, flat), at(fp, flat - 1), at(fp, flat)  # layers, so that operators can be used
     width = x1 - x0
-    width = xp.where(width == 0, 1.0, width)
+    width = alike(xp, xp.where(width == 0, 1.0, width), y0)
     slope = (y1 - y0) / width
-    y = slope * xp.subtract(x, x0) + y0
-    y = xp.where(xp.isnan(y), slope * xp.subtract(x, x1) + y1, y)
+    y = slope * alike(xp, xp.subtract(x, x0), slope) + y0
+    y = xp.where(xp.isnan(y), slope * alike(xp, xp.subtract(x, x1), slope) + y1, y)
     return xp.where(xp.isnan(y) & (y0 == y1), y0, y)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...registry import composite, define, nondifferentiable
 from .. import batching
-from ..kernels import is_complex, wide
+from ..kernels import alike, imaginary, is_complex, wide
 from ..statistical import _as, _axes, _divided, _how_many, _kept
 from .common import floating, is_floating
 
@@ -58,7 +58,7 @@ composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
 
 def _quotient(xp: Any, total: Any, count: Any) -> Any:
     """total / count, nan of none."""
-    return total / xp.where(count > 0, count, math.nan)
+    return total / alike(xp, xp.where(count > 0, count, math.nan), total)
 
 
 def _counted(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
@@ -195,7 +195,7 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
         return x
     if is_complex(xp, x.dtype):
         real, imag = (nan_to_num(xp, part, copy, nan, posinf, neginf) for part in (xp.real(x), xp.imag(x)))
-        return real + 1j * imag
+        return xp.astype(real, x.dtype) + imaginary(xp, imag, x.dtype)
     limits = xp.finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     high, low, nothing = (xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (high, low, nan))

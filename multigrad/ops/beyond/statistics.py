@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...registry import composite
-from ..kernels import conj, is_complex
+from ..kernels import alike, conj, imaginary, is_complex
 from ..keys import float_dtype
 from ..statistical import _count
 from .common import floating, spread_weights, weights_like
@@ -76,7 +76,8 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
     if weights is None:
         x = x - xp.mean(x, axis=1, keepdims=True)
         freedom = n - ddof
-        return (x @ conj(xp, xp.matrix_transpose(x))) * (1 / freedom if freedom > 0 else math.inf)
+        product = x @ conj(xp, xp.matrix_transpose(x))
+        return product / freedom if freedom > 0 else product * math.inf
     total = xp.sum(weights)
     x = x - xp.sum(x * weights, axis=1, keepdims=True) / total
     freedom = total - ddof * (1 if aweights is None else xp.sum(weights * aweights) / total)
@@ -94,9 +95,11 @@ def cov(xp: Any, m: Any, y: Any, rowvar: bool, bias: bool, ddof: Any, fweights: 
 def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     found = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
     deviation = xp.sqrt(xp.real(xp.reshape(found, (-1,))[:: found.shape[0] + 1]))  # the diagonal
+    deviation = alike(xp, deviation, found)
     found = found / deviation[:, None] / deviation[None, :]
     if is_complex(xp, found.dtype):
-        found = xp.clip(xp.real(found), -1.0, 1.0) + 1j * xp.clip(xp.imag(found), -1.0, 1.0)
+        real, imag = (xp.clip(part, -1.0, 1.0) for part in (xp.real(found), xp.imag(found)))
+        found = alike(xp, real, found) + imaginary(xp, imag, found.dtype)
     else:
         found = xp.clip(found, -1.0, 1.0)
     return xp.squeeze(found, axis=tuple(i for i, n in enumerate(found.shape) if n == 1))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from ...registry import composite, elementwise
 from ..elementwise import _arrays, _share
-
-LN2 = math.log(2)
-DEGREE = math.pi / 180
+from ..kernels import DEGREE, LN2, PI, RADIAN
 
 
 def cbrt(xp: Any, x: Any) -> Any:
     """The power, and one step of Newton's method, which ends at the nearest number or beside it."""
-    root = xp.copysign(xp.abs(x) ** (1 / 3), x)
+    root = xp.copysign(xp.abs(x) ** (xp.ones_like(x) / 3), x)
     plain = (root == 0) | ~xp.isfinite(root)
     safe = xp.where(plain, 1.0, root)
     return xp.where(plain, root, safe - (safe - xp.where(plain, 1.0, x) / (safe * safe)) / 3)
@@ -49,30 +49,38 @@ def fmod(xp: Any, x1: Any, x2: Any) -> Any:
 def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
     dtype = xp.result_type(x1, x2)
     x1, x2 = (xp.astype(x, dtype) for x in _arrays(xp, x1, x2))
-    return xp.logaddexp(x1 * LN2, x2 * LN2) / LN2
+    return xp.logaddexp(xp.scaled(x1, LN2), xp.scaled(x2, LN2)) / xp.scaled(xp.ones_like(x1), LN2)
 
 
 def _weight(xp: Any, x: Any, other: Any) -> Any:
     """2**x / (2**x + 2**other), from their difference, which is exact where they are close; 1/2 where both are the same infinity."""
     same = xp.isinf(x) & (x == other)
-    return xp.exp(-xp.logaddexp(0.0, LN2 * (xp.where(same, 0.0, other) - xp.where(same, 0.0, x))))
+    return xp.exp(-xp.logaddexp(0.0, xp.scaled(xp.where(same, 0.0, other) - xp.where(same, 0.0, x), LN2)))
+
+
+@lru_cache
+def _terms(eps: float) -> int:
+    """How many terms of the series of sinc its derivatives take, up to pi / 4."""
+    return next(k for k in count(11) if (2 * k + 2) * math.log(math.pi / 4) - math.lgamma(2 * k + 4) < math.log(eps) - 25)
 
 
 def sinc(xp: Any, x: Any) -> Any:
     """Near 0 the series of sin(pi x) / (pi x), whose derivatives of every order are those of the function, else the quotient."""
     near = xp.abs(x) < 0.25
-    square = xp.where(near, (math.pi * x) ** 2, 0.0)
+    square = xp.where(near, xp.square(xp.scaled(x, PI)), 0.0)
     series = xp.ones_like(square)
-    for k in range(11, 0, -1):
+    for k in range(_terms(float(xp.finfo(series.dtype).eps)), 0, -1):
         series = 1 - series * square / (2 * k * (2 * k + 1))
-    far = math.pi * xp.where(near, 1.0, x)
+    far = xp.scaled(xp.where(near, 1.0, x), PI)
     return xp.where(near, series, xp.sin(far) / far)
 
 
 elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3 * ans * ans),
             doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.")
-elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: x * DEGREE}, x=DEGREE, doc="Angles in degrees as radians, as numpy.deg2rad.")
-elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x}, x=lambda xp, ans: ans * LN2, doc="2 to the power of each element, as numpy.exp2.")
+elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)}, x=lambda xp, g: xp.deg2rad(g),
+            doc="Angles in degrees as radians, as numpy.deg2rad.")
+elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x}, x=lambda xp, ans: xp.scaled(ans, LN2),
+            doc="2 to the power of each element, as numpy.exp2.")
 elementwise("fmax(x1, x2, /)", forward={"*": fmax}, x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
             doc="The larger of each pair of elements, a number rather than nan, as numpy.fmax. Ties share the gradient.")
@@ -86,5 +94,6 @@ elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0, x2=lambda xp
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
             x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
-elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: x / DEGREE}, x=1 / DEGREE, doc="Angles in radians as degrees, as numpy.rad2deg.")
+elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)}, x=lambda xp, g: xp.rad2deg(g),
+            doc="Angles in radians as degrees, as numpy.rad2deg.")
 composite("sinc(x, /)", sinc, doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the function.")

@@ -1,0 +1,10 @@
+"""mparray as a backend of multigrad. Importing this imports no array library."""
+
+import multigrad as mg
+
+MULTIGRAD_API = 1  # the version of multigrad's API for plugins that this one needs
+
+
+@mg.hookimpl
+def multigrad_backends() -> list[mg.BackendSpec]:
+    return [mg.BackendSpec("mparray", "mparray", "multigrad_mparray.backend:make", install="pip install mparray")]
