@@ -1,13 +1,11 @@
-"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile`, also installed as `multigrad`."""
+"""The command line: `python -m multigrad backends | ops | conformance | breaks | profile | new`, also installed as `multigrad`."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,13 +63,19 @@ def _parser() -> argparse.ArgumentParser:
 
     conformance = commands.add_parser(
         "conformance", help="test every operation on the installed backends (needs multigrad-conformance)",
-        description="Run the conformance suite and print a table of operations by backends.")
+        description="Run the conformance suite, each backend in a process of its own, and print a table of operations by backends. A certificate is "
+                    "the JSON that --json writes; the other files are views of it. The exit status is 1 if a test failed or a backend died.")
     conformance.add_argument("--backend", action="append", default=[], metavar="NAME", help="repeatable; default: every one that works here")
     conformance.add_argument("--samples", choices=("short", "full"), default="short", help="a few canonical shapes, or every sample")
+    conformance.add_argument("--json", metavar="PATH", help="write the certificate: the result of each test, versions, the device, the date")
     conformance.add_argument("--report", metavar="PATH.md", help="write the table to a file, or between its markers where it has them")
-    conformance.add_argument("--json", metavar="PATH", help="write the result of each test, to compare versions or to merge")
+    conformance.add_argument("--html", metavar="PATH.html", help="write one page that needs nothing else, with search and filters")
+    conformance.add_argument("--badge", metavar="PATH.svg", help="write a badge: conformant, failed, died, or partial where tests were not run")
+    conformance.add_argument("--certificate", metavar="FOLDER", help="write all four there, as conformance.json, .md, .html and .svg")
     conformance.add_argument("--from", dest="earlier", action="append", default=[], metavar="PATH",
-                             help="do not run: report earlier results, written by --json (repeatable; they are merged)")
+                             help="do not run: report an earlier certificate (repeatable; they are merged)")
+    conformance.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"),
+                             help="do not run: tell what is better and what is worse in the second certificate; exit status 1 if anything is worse")
     conformance.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --")
     conformance.set_defaults(run=_conformance)
 
@@ -88,6 +92,19 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--output", default="multigrad-profile.html", metavar="PATH.html", help="default: %(default)s")
     _takes_script(profile)
     profile.set_defaults(run=_profile)
+
+    new = commands.add_parser("new", help="write the folder of a new plugin, with tests that pass as they are written",
+                              description="Write the folder multigrad-NAME into the current one: a plugin that installs, and whose tests pass.")
+    kinds = new.add_subparsers(title="plugins", required=True, metavar="PLUGIN")
+    backend = kinds.add_parser("backend", help="another array library",
+                               description="Write a plugin with a backend of that name. What its arrays can do is found by trying.")
+    backend.add_argument("name", metavar="NAME", help="of the backend: multigrad-NAME is the distribution, multigrad_NAME the package")
+    backend.add_argument("--module", default="", metavar="M", help="the library's Array API namespace; default: array_api_strict, as a stand-in")
+    backend.set_defaults(run=_new, kind="backend")
+    rules = kinds.add_parser("rules", help="operations with derivatives, on every array library",
+                             description="Write a plugin with two operations, mg.NAME.softplus and mg.NAME.energy, their rules and samples.")
+    rules.add_argument("name", metavar="NAME", help="under which the operations are: mg.NAME")
+    rules.set_defaults(run=_new, kind="rules", module="")
     return parser
 
 
@@ -190,36 +207,9 @@ def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
         print("the conformance suite is a distribution of its own: pip install multigrad-conformance", file=sys.stderr)
         return 2
-    from multigrad_conformance import report
+    from multigrad_conformance import commands
 
-    with tempfile.TemporaryDirectory() as folder:
-        paths, status = list(options.earlier), 0
-        if not paths:
-            paths = [options.json or str(Path(folder, "results.json"))]
-            status = _run_suite(options, paths[0])
-            if status > 1:  # pytest did not get as far as results, and has said why
-                return status
-        missing = [p for p in paths if not Path(p).is_file()]
-        if missing:
-            print(f"no such file: {', '.join(missing)}", file=sys.stderr)
-            return 2
-        results = report.merged([Path(p) for p in paths])
-    print(report.text(results))
-    if options.json and options.earlier:
-        report.write_json(results, Path(options.json))
-    if options.report:
-        report.write(results, Path(options.report))
-    return status or (1 if report.failed(results) else 0)
-
-
-def _run_suite(options: argparse.Namespace, path: str) -> int:
-    """In a process of its own: pytest and the libraries under test may do as they like there."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
-               "--pyargs", "multigrad_conformance", "--multigrad-samples", options.samples, "--multigrad-json", os.path.abspath(path)]
-    for name in options.backend:
-        command += ["--multigrad-backend", name]
-    Path(path).unlink(missing_ok=True)
-    return subprocess.run([*command, *options.pytest], check=False).returncode
+    return commands.main(options)
 
 
 def _breaks(options: argparse.Namespace) -> int:
@@ -263,6 +253,20 @@ def _profile(options: argparse.Namespace) -> int:
         return status
 
     return script.run(options.script, options.arguments, finish, options.leaving)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from . import templates
+
+    try:
+        folder = templates.write(options.kind, options.name, Path.cwd(), options.module)
+    except templates.TemplateError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        print(path.relative_to(folder.parent))
+    print(f'\nNext: cd {folder.name}; pip install -e ".[test]"; pytest. {folder.name}/README.md goes on from there.')
+    return 0
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -47,7 +47,8 @@ ALLOWED = {
     "extend": CORE | {"tree", "layers", "custom", "namespace", "func"},
     "__init__": CORE | {"methods", "namespace", "protocols", "clients", "autograd", "func", "extend"},
     "script": {"observe", "tools"},
-    "cli": CORE | {"namespace", "autograd", "func", "script", "tools", ""},
+    "templates": CORE | {""},
+    "cli": CORE | {"namespace", "autograd", "func", "script", "templates", "tools", ""},
     "__main__": {"cli"},
 }
 LIBRARIES = {"numpy", "jax", "cupy", "cupyx", "torch", "array_api_strict", "array_api_compat", "scipy"}

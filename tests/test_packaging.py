@@ -277,8 +277,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(path: Path, wheels: dict[s
         names = archive.namelist()
     (package,) = packages(path)
     assert {name.split("/")[0].split("-")[0] for name in names} == {package.name, read(path)["project"]["name"].replace("-", "_")}
-    kept = {p.relative_to(package.parent).as_posix() for p in package.rglob("*.py")}
-    assert kept <= set(names), "the wheel lacks modules"
+    kept = {p.relative_to(package.parent).as_posix() for p in package.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    assert kept <= set(names), "the wheel lacks modules, or files that they read"
+    assert package.name != "multigrad" or "multigrad/templates/backend/pyproject.toml.template" in names
     assert f"{package.name}/py.typed" in names
     assert content(wheel, ".dist-info/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 

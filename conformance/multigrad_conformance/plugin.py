@@ -6,14 +6,16 @@ this package are collected.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .certificate import Results, write
+from .journal import Journal, with_results
 
 MODULE = "multigrad_conformance.test_conformance"
 PROPERTY = "multigrad_conformance"
@@ -21,12 +23,15 @@ PROPERTY = "multigrad_conformance"
 _backends = pytest.StashKey[list[str]]()
 _parameters = pytest.StashKey[dict[str, Any]]()
 _left_out = pytest.StashKey[dict[str, str]]()
+_document = pytest.StashKey[Results]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("multigrad conformance")
     group.addoption("--multigrad-backend", action="append", default=[], metavar="NAME",
                     help="array library to test (repeatable); default: every installed one that works here")
+    group.addoption("--multigrad-usable", action="store_true",
+                    help="leave out the backends that do not work here, also those asked for, with the reason")
     group.addoption("--multigrad-samples", choices=("short", "full"), default="short",
                     help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast")
     group.addoption("--multigrad-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
@@ -34,6 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = {}
+    path = config.getoption("--multigrad-json")
+    if path and not hasattr(config, "workerinput"):
+        _journals[:] = [Journal(Path(path))]  # before the first import of a library, which may end the process
     if config.getoption("--multigrad-backend"):
         config.stash[_backends] = _find(config)
 
@@ -59,7 +67,9 @@ def _find(config: pytest.Config) -> list[str]:
             extend.backend(name)
             found.append(name)
         except BackendError as error:
-            if asked:
+            if asked and not config.getoption("--multigrad-usable"):
+                for journal in _journals:
+                    journal.close()
                 raise pytest.UsageError(str(error)) from error
             config.stash[_left_out][name] = str(error)
     return found
@@ -112,48 +122,64 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(lines)[:200]}"
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    for journal in _journals:
+        session.config.stash[_document] = document(session.config)
+        journal.begin(session.config.stash[_document])
+
+
+def document(config: pytest.Config) -> Results:
+    """The certificate before there are results."""
+    from . import facts
+
+    names = backends_of(config)
+    selected_by = list(facts.selection(config.invocation_params.args))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return facts.document(names, config.getoption("--multigrad-samples"), config.stash[_left_out], selected_by)
+
+
+def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
+    for journal in _journals:
+        journal.started(_test_of(nodeid))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     # User properties, not the stash, since under xdist the tests run in other processes.
     properties: list[tuple[str, Any]] = report.user_properties
-    for name, value in properties:
-        if name == PROPERTY and report.when == "call":
-            backend, test_id, state, reason = value
-            _collected.setdefault(backend, {})[test_id] = (state, reason)
+    results = [value for name, value in properties if name == PROPERTY and report.when == "call"]
+    for backend, test_id, state, reason in results:
+        _collected.setdefault(backend, {})[test_id] = (state, reason)
+        for journal in _journals:
+            journal.result(backend, test_id, state, reason)
+    if report.failed and not results:  # a test of the suite itself, or what is around a test
+        _problems[_test_of(report.nodeid)] = reason = _told_by(report)
+        for journal in _journals:
+            journal.problem(_test_of(report.nodeid), reason)
 
 
-_collected: dict[str, dict[str, tuple[str, str]]] = {}
+def _test_of(nodeid: str) -> str:
+    return nodeid.partition("::")[2] or nodeid
+
+
+def _told_by(report: pytest.TestReport) -> str:
+    """The error of a report, as one line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return " ".join((crash.message if crash else report.longreprtext or "it failed").split())[:300]
+
+
+_collected: dict[str, dict[str, Sequence[str]]] = {}
+_problems: dict[str, str] = {}
+_journals: list[Journal] = []
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("--multigrad-json")
-    if path and not hasattr(session.config, "workerinput"):
-        Path(path).write_text(json.dumps(document(session.config), indent=1, sort_keys=True) + "\n")
-
-
-def document(config: pytest.Config) -> dict[str, Any]:
-    """The results as they are written: the same tests in the same order give the same text, but for what changed."""
-    import multigrad
-    from multigrad import extend
-    from multigrad.registry import OPS
-
-    extend.load_plugins()  # with -n, this process has run no test
-
-    return {
-        "multigrad": multigrad.__version__,
-        "samples": config.getoption("--multigrad-samples"),
-        "operations": {name: {"chapter": op.chapter, "kind": op.kind} for name, op in OPS.items()},
-        "left out": config.stash[_left_out],
-        "backends": {name: {"lacks": _lacks(name), "tests": {i: [state, reason] if reason else [state] for i, (state, reason) in tests.items()}}
-                     for name, tests in _collected.items()},
-    }
-
-
-def _lacks(name: str) -> dict[str, str]:
-    """What a library cannot do, with the reason, by capability, operation or test."""
-    from multigrad import extend
-
-    backend = extend.backend(name)
-    return backend.lacks() | dict(backend.capabilities.missing)
+    config = session.config
+    if _document in config.stash:
+        write(with_results(config.stash[_document] | {"problems": _problems}, _collected), Path(config.getoption("--multigrad-json")))
+    for journal in _journals:
+        journal.close()
+    _journals.clear()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

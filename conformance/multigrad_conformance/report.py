@@ -1,40 +1,17 @@
-"""The report: a table of operations by backends, from the results that the plugin writes as JSON."""
+"""The report: a certificate as a table of operations by backends, for a terminal and in Markdown."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from . import certificate, plain
+from .certificate import Results, lacking, verdict
+from .plain import clean, code
 
 BEGIN, END = "<!-- conformance: begin -->", "<!-- conformance: end -->"
-Results = dict[str, Any]
-
-
-def merged(paths: Sequence[Path]) -> Results:
-    """The results of several runs as one; of a backend that is in two of them, the tests of both, the later one's first."""
-    total: Results = {}
-    for path in paths:
-        found = json.loads(path.read_text())
-        if not total:
-            total = found
-            continue
-        total["operations"] |= found["operations"]
-        for name, backend in found["backends"].items():
-            total["backends"].setdefault(name, {"tests": {}})["tests"] |= backend["tests"]
-        if found["samples"] not in total["samples"].split(", "):
-            total["samples"] += f", {found['samples']}"
-    tested = total.get("backends", {})
-    total["left out"] = {name: why for name, why in total.get("left out", {}).items() if name not in tested}
-    return total
-
-
-def write_json(results: Results, path: Path) -> None:
-    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-
-
-def failed(results: Results) -> bool:
-    return any(state[0] == "failed" for b in results["backends"].values() for state in b["tests"].values())
+RUN = ("library", "plugin", "multigrad", "suite", "python", "platform", "device", "precision", "samples", "selected by", "date")
+"""What is told of each run, in this order."""
 
 
 # ----- the table -----
@@ -54,66 +31,80 @@ def grid(results: Results) -> tuple[list[str], list[tuple[str, list[list[str]]]]
 
 
 def _counts(tests: dict[str, list[str]]) -> dict[str, dict[str, int]]:
-    counts: dict[str, dict[str, int]] = {}
-    for test_id, (state, *_) in tests.items():
-        one = counts.setdefault(test_id.partition("/")[0], {})
-        one[state] = one.get(state, 0) + 1
-    return counts
+    by_operation: dict[str, dict[str, list[str]]] = {}
+    for test_id, state in tests.items():
+        by_operation.setdefault(test_id.partition("/")[0], {})[test_id] = state
+    return {operation: certificate.counts(found) for operation, found in by_operation.items()}
 
 
 def _cell(counts: dict[str, int] | None) -> str:
+    """Failures first, then what passed, then what is not expected to."""
     if not counts:
         return "none"
-    parts = [f"{counts['failed']} FAIL"] if counts.get("failed") else []
-    if counts.get("passed"):
-        parts.append(f"{counts['passed']} ok")
-    parts += [f"{counts[state]} {state}" for state in ("exempt", "missing") if counts.get(state)]
-    return ", ".join(parts)
+    words = {"failed": "FAIL", "passed": "ok"}
+    order = [s for s in counts if s not in ("passed", "exempt", "missing")] + [s for s in ("passed", "exempt", "missing") if s in counts]
+    return ", ".join(f"{counts[s]} {words.get(s, s)}" for s in order)
 
 
 def by_check(results: Results) -> tuple[list[str], list[list[str]]]:
     """The head, and for each check a row: how many tests of it each backend passes."""
     backends = list(results["backends"])
-    counts: dict[str, dict[str, dict[str, int]]] = {}
+    tests: dict[str, dict[str, dict[str, list[str]]]] = {}
     for name in backends:
-        for test_id, (state, *_) in results["backends"][name]["tests"].items():
-            one = counts.setdefault(test_id.split("/")[1], {}).setdefault(name, {})
-            one[state] = one.get(state, 0) + 1
-    return ["check", *backends], [[check, *(_cell(found.get(name)) for name in backends)] for check, found in sorted(counts.items())]
+        for test_id, state in results["backends"][name]["tests"].items():
+            tests.setdefault(test_id.split("/")[1], {}).setdefault(name, {})[test_id] = state
+    rows = [[check, *(_cell(certificate.counts(found.get(name, {}))) for name in backends)] for check, found in sorted(tests.items())]
+    return ["check", *backends], rows
 
 
 def notes(results: Results) -> Iterator[str]:
     """What explains every cell that is empty, exempt, missing or failed."""
+    for test, reason in results.get("problems", {}).items():
+        yield f"problem of the suite: {test}: {reason}"
     for name, backend in results["backends"].items():
         tests = backend["tests"]
-        reasons: dict[str, list[str]] = {}
+        if backend.get("died"):
+            yield f"{name}, died: {backend['died']}"
+        reasons: dict[tuple[str, str], list[str]] = {}
         for test_id, (state, *why) in tests.items():
             if state != "passed":
-                reasons.setdefault(f"{state}: {why[0] if why else 'no reason given'}", []).append(test_id)
-        for reason, ids in reasons.items():
-            state, _, text = reason.partition(": ")
-            yield f"{name}, {state}: {', '.join(ids)}: {text}"
+                reasons.setdefault((state, why[0] if why else "no reason given"), []).append(test_id)
+        for (state, reason), ids in reasons.items():
+            yield f"{name}, {state}: {', '.join(ids)}: {reason}"
         seen = {i.partition("/")[0] for i in tests}
         absent = [o for o in results["operations"] if o not in seen]
         if absent and len(absent) < len(results["operations"]):
-            yield f"{name}, none: {', '.join(absent)}: they were not selected in this run"
+            left = {i.partition("/")[0] for i in backend.get("not run", ())}
+            lacks = "" if set(absent) <= left else ", ".join(lacking(backend))
+            why = f"the backend lacks what they need: {lacks}" if lacks else "they were not selected in this run"
+            yield f"{name}, none: {', '.join(absent)}: {why}"
     for name, why in results["left out"].items():
         yield f"{name}, not tested: {why}"
 
 
 def summary(results: Results) -> str:
-    """One line for each backend."""
+    """One line for each backend, which ends with its verdict where that is another than conformant."""
     lines = []
     for name, backend in results["backends"].items():
-        states = [s[0] for s in backend["tests"].values()]
-        counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing"))
-        lines.append(f"{name}: {len(_counts(backend['tests']))} operations, {counts}")
+        counts = certificate.counts(backend["tests"])
+        known = {s: counts.get(s, 0) for s in ("passed", "failed", "exempt", "missing")}
+        told = ", ".join(f"{n} {s}" for s, n in (known | counts).items())
+        word, why = verdict(results, name)
+        lines.append(clean(f"{name}: {len(_counts(backend['tests']))} operations, {told}" + ("" if word == "conformant" else f"; {word}: {why}")))
     return "\n".join(lines)
+
+
+def runs(results: Results) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each run of a backend, with what is told of it."""
+    for name, backend in results["backends"].items():
+        for run in backend.get("runs", []):
+            yield name, {key: str(run[key]) for key in RUN if run.get(key)}
 
 
 def text(results: Results) -> str:
     """The table for a terminal."""
     head, chapters = grid(results)
+    head, chapters = [clean(h) for h in head], [(clean(chapter), [[clean(c) for c in row] for row in rows]) for chapter, rows in chapters]
     rows = [row for _, found in chapters for row in found]
     widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
 
@@ -123,28 +114,40 @@ def text(results: Results) -> str:
     lines = [line(head), line(["-" * w for w in widths])]
     for chapter, found in chapters:
         lines += [f"{chapter}:", *(line(r) for r in found)]
-    explained = [f"- {n}" for n in notes(results)]
+    explained = [f"- {clean(n)}" for n in notes(results)]
     return "\n".join([*lines, "", *explained, "" if explained else "no cell is empty, exempt, missing or failed", summary(results)])
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], first: Callable[[object], str] = code) -> list[str]:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(plain.markdown(h) for h in head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join([first(r[0]), *(plain.markdown(c) for c in r[1:])]) + " |" for r in rows]
 
 
 def markdown(results: Results) -> str:
     """The table for a document."""
     head, chapters = grid(results)
-    lines = [f"multigrad {results['multigrad']}, {results['samples']} samples; each cell counts the tests of one operation on one backend.", "",
-             "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    told = plain.markdown(f"multigrad {results['multigrad']}, {results['samples']} samples")
+    lines = [f"{told}; each cell counts the tests of one operation on one backend.", ""]
+    lines += _table(head, [])
     for chapter, found in chapters:
-        lines.append(f"| **{chapter.replace('_', ' ')}** |" + " |" * (len(head) - 1))
-        lines += ["| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in found]
-    head, rows = by_check(results)
-    lines += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join([f"`{r[0]}`", *r[1:]]) + " |" for r in rows)]
-    nothing = [] if explained else ["no cell is empty, exempt, missing or failed"]
-    return "\n".join([*lines, "", *explained, *nothing, summary(results)])
-    return "\n".join([*lines, "", *(f"{line}  " for line in summary(results).splitlines())]).rstrip()
+        lines.append(f"| **{plain.markdown(chapter.replace('_', ' '))}** |" + " |" * (len(head) - 1))
+        lines += _table([], found)[2:]
+    lines += ["", *_table(*by_check(results)), ""]
+    rows = [(name, run) for name, run in runs(results)]
+    columns = [key for key in RUN if any(key in run for _, run in rows)]
+    if rows:
+        lines += [*_table(["backend", *columns], [[name, *(run.get(key, "") for key in columns)] for name, run in rows], plain.markdown), ""]
+    for name, backend in results["backends"].items():
+        lines += [plain.markdown(f"- {name} lacks {capability}{': ' if why else ''}{why}") for capability, why in lacking(backend).items()]
+    explained = [f"- {plain.markdown(n)}" for n in notes(results)]
+    lines += explained or ["No cell is empty, exempt, missing or failed."]
+    return "\n".join([*lines, "", *(f"{plain.markdown(line)}  " for line in summary(results).splitlines())]).rstrip()
 
 
 def write(results: Results, path: Path) -> None:
     """Write the table to a file: between its markers where it has them, else as the whole of it."""
     body = f"{BEGIN}\n\n{markdown(results)}\n\n{END}"
-    before, begin, rest = path.read_text().partition(BEGIN) if path.is_file() else ("", "", "")
+    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN) if path.is_file() else ("", "", "")
     after = rest.partition(END)[2]
-    path.write_text(f"{before}{body}{after}" if begin else f"# Operations by backends\n\n{body}\n")
+    path.write_text(f"{before}{body}{after}" if begin else f"# Operations by backends\n\n{body}\n", encoding="utf-8")

@@ -1,0 +1,56 @@
+"""A badge: the verdict of a certificate as a small picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .certificate import Results, counts, verdict
+from .plain import html
+
+LABEL = "multigrad"
+COLOURS = {"conformant": "#2b7a2b", "partial": "#6b7280", "untested": "#6b7280", "failed": "#b3261e", "died": "#b3261e"}
+"""White text on each of them has a contrast of more than 4.5."""
+WORST = ("died", "failed", "untested", "partial", "conformant")
+
+
+def message(results: Results) -> tuple[str, str]:
+    """The word of the worst backend, and what the badge says. Only a run of every test of its level, of every backend in it, is conformant."""
+    words = {name: verdict(results, name)[0] for name in results["backends"]}
+    if not words:
+        return "untested", "untested"
+    worst = min(words.values(), key=WORST.index)
+    tests = [s for name in words for s in results["backends"][name]["tests"].items()]
+    states = counts({f"{i}": s for i, (_, s) in enumerate(tests)})
+    told = {
+        "conformant": f"conformant ({results['samples']}): {states.get('passed', 0)} passed",
+        "partial": f"partial run: {states.get('passed', 0)} passed",
+        "failed": f"{states.get('failed', 0)} failed" if states.get("failed") else "failed",
+    }.get(worst, worst)
+    if worst == "conformant":
+        told += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
+    names = [name for name, word in words.items() if word == worst] if worst in ("died", "failed") else list(words)
+    return worst, f"{', '.join(names)}: {told}"
+
+
+def write(results: Results, path: Path) -> None:
+    path.write_text(svg(results), encoding="utf-8")
+
+
+def svg(results: Results) -> str:
+    """The picture; it needs no font and nothing from outside."""
+    word, told = message(results)
+    left, right = _width(LABEL), _width(told)
+    title = html(f"{LABEL}: {told}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">\n'
+        f"<title>{title}</title>\n"
+        f'<rect width="{left}" height="20" fill="#374151"/><rect x="{left}" width="{right}" height="20" fill="{COLOURS[word]}"/>\n'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">\n'
+        f'<text x="{left / 2}" y="14" textLength="{left - 12}" lengthAdjust="spacingAndGlyphs">{html(LABEL)}</text>\n'
+        f'<text x="{left + right / 2}" y="14" textLength="{right - 12}" lengthAdjust="spacingAndGlyphs">{html(told)}</text>\n'
+        "</g>\n</svg>\n"
+    )
+
+
+def _width(text: str) -> int:
+    return 12 + round(6.6 * len(text))

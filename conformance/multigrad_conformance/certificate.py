@@ -1,0 +1,166 @@
+"""A certificate: what a run of the suite found, as JSON. Tables, pages, badges and comparisons are views of it.
+
+    {"format": 2, "multigrad": version, "samples": level, "operations": {name: {"chapter", "kind"}},
+     "left out": {backend: why it was not tested},
+     "problems": {test: reason}            failures of tests that concern no single operation of a backend
+     "backends": {name: {
+         "tests": {id: [state] or [state, reason]},
+         "not run": [id],                  tests of that level that have no result
+         "runs": [{"date", "multigrad", "library", "python", "platform", "device", ...}],
+         "dtypes": {operation: {label: dtype}},
+         "lacks": {capability: reason},
+         "died": how its process ended before the tests did}}}
+
+States are "passed", "failed", "exempt", "missing", and whatever a later suite adds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+FORMAT = 2
+STATES = ("failed", "missing", "exempt", "passed")
+"""The known states, in the order in which reports tell them."""
+
+Results = dict[str, Any]
+
+
+class CertificateError(Exception):
+    """A file is no certificate, or one of a later format."""
+
+
+def read(path: Path) -> Results:
+    """The certificate in a file. Raises CertificateError where there is none that this version can read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CertificateError(f"no such file: {path}" if isinstance(error, FileNotFoundError) else f"cannot read {path}: {error}") from error
+    except ValueError as error:
+        raise CertificateError(f"{path} is no certificate: it is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise CertificateError(f"{path} is no certificate: it holds no JSON object")
+    number = found.get("format", 1)
+    if type(number) is not int or number > FORMAT:
+        raise CertificateError(f"{path} is a certificate of format {number!r}, and this version reads up to {FORMAT}: "
+                               "pip install --upgrade multigrad-conformance")
+    wrong = _wrong(found)
+    if wrong:
+        raise CertificateError(f"{path} is no certificate: {wrong}")
+    return found
+
+
+def _wrong(found: Results) -> str:
+    """What keeps a JSON object from being a certificate, "" if nothing does."""
+    for key, kind in (("multigrad", str), ("samples", str), ("operations", dict), ("left out", dict), ("backends", dict)):
+        if not isinstance(found.get(key), kind):
+            return f"{key!r} is missing" if key not in found else f"{key!r} is no {kind.__name__}"
+    for operation, record in found["operations"].items():
+        if not isinstance(record, dict) or not isinstance(record.get("chapter"), str):
+            return f"the operation {operation!r} has no chapter"
+    for name, backend in found["backends"].items():
+        if not isinstance(backend, dict) or not isinstance(backend.get("tests"), dict):
+            return f"the backend {name!r} has no tests"
+        for test_id, state in backend["tests"].items():
+            if test_id.count("/") < 2 or not isinstance(state, list) or not state or not all(isinstance(s, str) for s in state):
+                return f"the test {test_id!r} of {name!r} reads {state!r}, where [state, reason] was expected"
+    return ""
+
+
+def write(results: Results, path: Path) -> None:
+    """Write the JSON: the same tests in the same order give the same text, but for what changed."""
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+# ----- several runs as one -----
+
+
+def merged(certificates: Iterable[Results]) -> Results:
+    """Several certificates as one. Of a backend that is in two of them: the tests of both, the later one's where both have one."""
+    total: Results = {}
+    for found in certificates:
+        if not total:
+            total = {**found, "format": FORMAT, "problems": dict(found.get("problems", {})), "backends": dict(found["backends"])}
+            continue
+        total["operations"] = total["operations"] | found["operations"]
+        total["problems"] |= found.get("problems", {})
+        total["left out"] = found["left out"] | total["left out"]
+        for name, backend in found["backends"].items():
+            total["backends"][name] = _joined(total["backends"][name], backend) if name in total["backends"] else backend
+        if found["samples"] not in total["samples"].split(", "):
+            total["samples"] += f", {found['samples']}"
+    tested = total.get("backends", {})
+    total["left out"] = {name: why for name, why in total.get("left out", {}).items() if name not in tested}
+    return total
+
+
+def _joined(old: Results, new: Results) -> Results:
+    both = {**old, **new, "tests": old["tests"] | new["tests"]}
+    if "not run" in old and "not run" in new:
+        both["not run"] = sorted({*old["not run"], *new["not run"]} - both["tests"].keys())
+    else:
+        both.pop("not run", None)
+    both["runs"] = [*old.get("runs", []), *new.get("runs", [])]
+    both["dtypes"] = {o: old.get("dtypes", {}).get(o, {}) | new.get("dtypes", {}).get(o, {})
+                      for o in old.get("dtypes", {}) | new.get("dtypes", {})}
+    for told in (old, new):
+        if told.get("died"):
+            both["died"] = told["died"]
+    return both
+
+
+# ----- what it says -----
+
+
+def counts(tests: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How many tests are in each state, in the order of STATES; states that are not known come first."""
+    found: dict[str, int] = {}
+    for state, *_ in tests.values():
+        found[state] = found.get(state, 0) + 1
+    return {s: found[s] for s in (*sorted(set(found) - set(STATES)), *STATES) if s in found}
+
+
+def verdict(results: Results, name: str) -> tuple[str, str]:
+    """One word for a backend, and why: conformant, failed, died, partial (some tests have no result) or untested."""
+    backend = results["backends"][name]
+    states = counts(backend["tests"])
+    bad = {s: n for s, n in states.items() if s not in ("passed", "exempt", "missing")}
+    if backend.get("died"):
+        return "died", backend["died"]
+    if bad:
+        return "failed", ", ".join(f"{n} {s}" for s, n in bad.items())
+    if results.get("problems"):
+        return "failed", f"the suite has problems: {', '.join(results['problems'])}"
+    if "not run" not in backend:
+        return "partial", "the certificate does not say which tests were left out"
+    if backend["not run"]:
+        return "partial", f"{len(backend['not run'])} of {len(backend['not run']) + len(backend['tests'])} tests were not run"
+    if not states.get("passed"):
+        return "untested", "no test has passed"
+    return "conformant", ", ".join(f"{n} {s}" for s, n in reversed(states.items()))
+
+
+def failed(results: Results) -> bool:
+    """Whether something is wrong: a test failed, a backend died, or the suite itself has a problem."""
+    return any(verdict(results, name)[0] in ("failed", "died") for name in results["backends"])
+
+
+def lacking(backend: Results) -> dict[str, str]:
+    """The capabilities that a backend does not have, with what it says about them."""
+    lacks = backend.get("lacks", {})
+    return dict(lacks) if isinstance(lacks, Mapping) else dict.fromkeys(lacks, "")
+
+
+def dtype_of(backend: Results, test_id: str) -> str:
+    """The dtype that a test is about, "" where that is not told."""
+    operation, _, label = _parts(test_id)
+    told: str = backend.get("dtypes", {}).get(operation, {}).get(label, "")
+    return told
+
+
+def _parts(test_id: str) -> tuple[str, str, str]:
+    operation, _, rest = test_id.partition("/")
+    check, _, label = rest.partition("/")
+    return operation, check, label

@@ -1,0 +1,70 @@
+"""What `python -m multigrad conformance` does with its options."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from . import badge, certificate, page, report, running
+from .certificate import CertificateError, Results
+from .comparison import compare
+
+Writer = Callable[[Results, Path], None]
+FORMS: dict[str, Writer] = {"json": certificate.write, "report": report.write, "html": page.write, "badge": badge.write}
+"""The options that write a file, and what writes it."""
+NAMES = {"json": "conformance.json", "report": "conformance.md", "html": "conformance.html", "badge": "conformance.svg"}
+"""What each is called in the folder of --certificate."""
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the suite, or read earlier certificates, and write what was asked for. Returns the exit status."""
+    try:
+        if options.compare:
+            return _compare(*map(Path, options.compare))
+        outputs = list(_outputs(options))
+        status, results = _results(options)
+        if not results:
+            return status
+    except CertificateError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(report.text(results))
+    for form, path in outputs:
+        FORMS[form](results, path)
+    return status or (1 if certificate.failed(results) else 0)
+
+
+def _results(options: argparse.Namespace) -> tuple[int, Results]:
+    """The exit status of the run, 0 where there is none, and the certificate, empty where there was nothing to run."""
+    if options.earlier:
+        return 0, certificate.merged(certificate.read(Path(p)) for p in options.earlier)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = running.run(options.backend, options.samples, options.pytest, Path(folder))
+    if outcome.status == running.NO_TESTS or not outcome.certificates:
+        return outcome.status, {}
+    return outcome.status, certificate.merged(outcome.certificates)
+
+
+def _outputs(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """The forms to write, each with its path."""
+    if options.certificate:
+        folder = Path(options.certificate)
+        if folder.parent.is_dir() and not folder.exists():
+            folder.mkdir()
+        yield from ((form, _writable(folder / name)) for form, name in NAMES.items())
+    yield from ((form, _writable(Path(getattr(options, form)))) for form in FORMS if getattr(options, form))
+
+
+def _writable(path: Path) -> Path:
+    if path.is_dir() or not path.parent.is_dir():
+        raise CertificateError(f"cannot write there: {path}")
+    return path
+
+
+def _compare(old: Path, new: Path) -> int:
+    comparison = compare(certificate.read(old), certificate.read(new))
+    print(comparison.text())
+    return 1 if comparison.worse else 0

@@ -1,0 +1,81 @@
+"""Run the suite: each backend in a process of its own, so that one that ends its process takes no other's results along."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import multigrad
+
+from . import certificate
+from .certificate import Results
+from .journal import beside, recovered
+
+NO_TESTS = 5  # pytest's exit status where nothing was selected
+
+
+@dataclass
+class Outcome:
+    """What came of several backends. `status` is 0, 1 where something failed, or pytest's where one could not be run as it was asked for."""
+
+    certificates: list[Results] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    statuses: list[int] = field(default_factory=list)
+
+    @property
+    def status(self) -> int:
+        ran = [s for s in self.statuses if s != NO_TESTS]
+        return max(ran, default=NO_TESTS if self.statuses else 0)
+
+
+def run(backends: Sequence[str], samples: str, arguments: Sequence[str], folder: Path) -> Outcome:
+    """Run the suite on the backends of these names, or on every one that works here. `arguments` are for pytest."""
+    outcome = Outcome()
+    names = list(dict.fromkeys(backends))
+    if not names:
+        for listed in sorted(multigrad.backends(), key=lambda b: b.name):
+            if listed.state in ("available", "loaded", "deferred"):
+                names.append(listed.name)
+            elif listed.state != "operations":
+                outcome.left_out[listed.name] = listed.error or listed.state
+    for number, name in enumerate(names):
+        _run_one(name, samples, [*([] if backends else ["--multigrad-usable"]), *arguments], folder / f"{number}.json", outcome)
+    if outcome.certificates:
+        outcome.certificates[0]["left out"] = outcome.left_out | outcome.certificates[0]["left out"]
+    return outcome
+
+
+def _run_one(name: str, samples: str, arguments: Sequence[str], path: Path, outcome: Outcome) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
+               "--pyargs", "multigrad_conformance", "--multigrad-samples", samples, "--multigrad-json", str(path), "--multigrad-backend", name]
+    status = subprocess.run([*command, *arguments], check=False).returncode
+    if path.is_file():
+        outcome.certificates.append(certificate.read(path))
+        outcome.statuses.append(status)
+    elif beside(path).is_file():
+        ending = _ending(status)
+        print(f"{name}: died {ending}", file=sys.stderr, flush=True)
+        outcome.certificates.append(recovered(beside(path), ending) or _stillborn(name, samples, ending))
+        outcome.statuses.append(1)
+    else:  # pytest did not get as far as results, and has said why
+        outcome.statuses.append(status or 1)
+
+
+def _ending(status: int) -> str:
+    """How a process ended that has written no certificate."""
+    if status < 0:
+        try:
+            return f"by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"by signal {-status}"
+    return f"with exit status {status}"
+
+
+def _stillborn(name: str, samples: str, ending: str) -> Results:
+    """The certificate of a backend that ended its process when it was imported."""
+    return {"format": certificate.FORMAT, "multigrad": multigrad.__version__, "samples": samples, "operations": {}, "left out": {}, "problems": {},
+            "backends": {name: {"lacks": {}, "tests": {}, "not run": [], "dtypes": {}, "runs": [], "died": f"{ending}, before the first test"}}}

@@ -1,0 +1,72 @@
+"""What the arrays of a library can do, found by trying: `python -m multigrad.templates.look MODULE` prints it as JSON, or an error.
+
+It runs in a process of its own, which the library may end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..backends import discovery
+
+
+class _Foreign:
+    """An operand that the library does not know, with a reflected operator."""
+
+    __array_ufunc__ = None
+
+    def __rmul__(self, other: Any) -> str:
+        return "deferred"
+
+
+def look(name: str) -> dict[str, Any]:
+    """What there is to know about the module of that name; {"error": text} where its arrays cannot be made a backend of."""
+    try:
+        xp = importlib.import_module(name)
+    except Exception as error:  # whatever the import of a library raises
+        return {"error": f"the module {name!r} cannot be imported here: {type(error).__name__}: {error}. Install the library first."}
+    try:
+        x = xp.asarray([0.5, 1.0, 2.0])
+        total = xp.sum(x)
+    except Exception as error:
+        return {"error": f"the module {name!r} is no namespace of the Array API standard: xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises "
+                         f"{type(error).__name__}: {error}. Name the module that has these functions."}
+    owner = discovery.backend_of(x)
+    return {
+        "owner": owner.name if owner else "",
+        "type": f"{type(x).__module__}.{type(x).__qualname__}",
+        "module": type(x).__module__,
+        "scalars": type(total) is not type(x),
+        "capabilities": {
+            "mutable": _holds(lambda: _is_seen(xp)),
+            "defers": _holds(lambda: x * _Foreign() == "deferred"),
+            "complex": _holds(lambda: xp.isdtype(xp.asarray([1j]).dtype, "complex floating")),
+            "data_dependent": _holds(lambda: tuple(xp.nonzero(xp.asarray([0.0, 1.0]))[0].shape) == (1,)),
+            "boolean_indexing": _holds(lambda: tuple(x[x > 0.7].shape) == (2,)),
+            "negative_steps": _holds(lambda: float(x[::-1][0]) == 2.0),
+            "lazy": hasattr(x, "compute"),
+        },
+    }
+
+
+def _is_seen(xp: Any) -> bool:
+    """Whether a write is seen by a view of the array."""
+    x = xp.asarray([1.0, 2.0])
+    view = x[:1]
+    x[0] = 5.0
+    return float(view[0]) == 5.0
+
+
+def _holds(test: Callable[[], bool]) -> bool:
+    try:
+        return bool(test())
+    except Exception:  # what a library cannot do, it says by whatever error it likes
+        return False
+
+
+if __name__ == "__main__":
+    print(json.dumps(look(sys.argv[1])))

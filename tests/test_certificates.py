@@ -1,0 +1,384 @@
+"""Certificates of conformance: one JSON, its views, comparisons, and backends that do not live to see the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from copy import deepcopy
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugin_sites import ROOT, Site
+from plugin_sites import site as site
+
+from multigrad import cli
+
+pytest.importorskip("multigrad_conformance")
+
+from multigrad_conformance import badge, certificate, page, plain, report
+from multigrad_conformance.comparison import compare
+from multigrad_conformance.journal import Journal, beside, recovered
+
+RUN = {"date": "2030-01-02T03:04:05Z", "library": "one 1.0", "python": "CPython 3.11.0", "platform": "Linux", "device": "cpu", "samples": "short"}
+GOOD: dict[str, Any] = {
+    "format": 2, "multigrad": "0.1.0", "samples": "short", "left out": {}, "problems": {},
+    "operations": {name: {"chapter": "elementwise", "kind": "elementwise"} for name in ("sin", "cos")},
+    "backends": {"one": {
+        "lacks": {"complex": "no complex (declared)"}, "not run": [], "runs": [RUN],
+        "dtypes": {"sin": {"real": "float64", "real@float32": "float32"}, "cos": {"real": "float64"}},
+        "tests": {"cos/jvp/complex": ["missing", "no complex (declared)"], "cos/vjp/real": ["exempt", "a bug of the library"],
+                  "sin/vjp/real": ["passed"], "sin/vjp/real@float32": ["passed"]}}}}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """The certificate with other entries for its backend; None takes one away."""
+    out = deepcopy(GOOD)
+    for key, value in changes.items():
+        key = key.replace("_", " ")
+        out["backends"]["one"][key] = value
+        if value is None:
+            del out["backends"]["one"][key]
+    return out
+
+
+def with_tests(**states: Any) -> dict[str, Any]:
+    """The certificate with other states of tests: sin_vjp_real="failed"."""
+    return changed(tests=GOOD["backends"]["one"]["tests"] | {i.replace("_", "/"): s if isinstance(s, list) else [s] for i, s in states.items()})
+
+
+def written(folder: Path, results: Any, name: str = "a.json") -> str:
+    (folder / name).write_text(json.dumps(results))
+    return str(folder / name)
+
+
+# ----- the verdict, and the badge -----
+
+
+@pytest.mark.parametrize(("results", "word", "why", "told"), [
+    (GOOD, "conformant", "2 passed, 1 exempt, 1 missing", "one: conformant (short): 2 passed, 1 missing, 1 exempt"),
+    (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed"),
+    (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed"),
+    (changed(not_run=["sin/jvp/real"]), "partial", "1 of 5 tests were not run", "one: partial run: 2 passed"),
+    (changed(not_run=None), "partial", "the certificate does not say which tests were left out", "one: partial run: 2 passed"),
+    (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died"),
+    (changed(tests={"cos/vjp/real": ["exempt", "a bug"]}), "untested", "no test has passed", "one: untested"),
+    ({**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, "failed", "the suite has problems: test_saves[sin]", "one: failed"),
+])
+def test_the_verdict(results: Any, word: str, why: str, told: str) -> None:
+    assert certificate.verdict(results, "one") == (word, why)
+    assert badge.message(results) == (word, told)
+    texts = ["".join(e.itertext()) for e in ElementTree.fromstring(badge.svg(results)).iter() if e.tag.endswith("text")]
+    assert texts == ["multigrad", told]
+    assert ("conformant" in badge.svg(results)) == (word == "conformant")
+    assert certificate.failed(results) == (word in ("failed", "died"))
+
+
+def test_a_badge_of_several_backends_is_that_of_the_worst() -> None:
+    two = deepcopy(GOOD)
+    two["backends"]["two"] = with_tests(sin_vjp_real="failed")["backends"]["one"]
+    assert badge.message(two) == ("failed", "two: 1 failed")
+    assert badge.message({**GOOD, "backends": {}}) == ("untested", "untested")
+
+
+# ----- files -----
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    (None, "no such file: "),
+    ("{", "is no certificate: it is not JSON"),
+    ("[]", "is no certificate: it holds no JSON object"),
+    (json.dumps(GOOD | {"format": 3}), r"is a certificate of format 3, and this version reads up to 2: pip install --upgrade multigrad-conformance"),
+    (json.dumps(GOOD | {"backends": []}), "is no certificate: 'backends' is no dict"),
+    ("{}", "is no certificate: 'multigrad' is missing"),
+    (json.dumps(GOOD | {"operations": {"sin": 1}}), "the operation 'sin' has no chapter"),
+    (json.dumps(changed(tests=None)), "the backend 'one' has no tests"),
+    (json.dumps(changed(tests={"sin": ["passed"]})), r"the test 'sin' of 'one' reads \['passed'\], where \[state, reason\] was expected"),
+    (json.dumps(changed(tests={"sin/vjp/real": "passed"})), "the test 'sin/vjp/real' of 'one' reads 'passed', where"),
+])
+def test_a_file_that_is_no_certificate(text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    if text is not None:
+        path.write_text(text)
+    assert cli.main(["conformance", "--from", str(path)]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert cli.main(["conformance", "--compare", str(path), str(path)]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_all_forms_are_views_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "out"
+    assert cli.main(["conformance", "--from", written(tmp_path, GOOD), "--certificate", str(folder)]) == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["conformance.html", "conformance.json", "conformance.md", "conformance.svg"]
+    assert json.loads((folder / "conformance.json").read_text()) == GOOD
+    text = capsys.readouterr().out
+    assert "one: 2 operations, 2 passed, 0 failed, 1 exempt, 1 missing" in text.splitlines()
+    markdown = (folder / "conformance.md").read_text()
+    for told in ("one 1.0", "CPython 3.11.0", "2030-01-02T03:04:05Z", "one lacks complex: no complex (declared)", "one, exempt: cos/vjp/real"):
+        assert told in markdown
+    again = tmp_path / "again"
+    assert cli.main(["conformance", "--from", str(folder / "conformance.json"), "--certificate", str(again)]) == 0
+    assert all((again / p.name).read_bytes() == p.read_bytes() for p in folder.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--json", "--html", "--badge", "--report", "--certificate"])
+def test_a_place_that_cannot_be_written(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none" / "file"
+    assert cli.main(["conformance", "--from", written(tmp_path, GOOD), option, str(path)]) == 2
+    assert f"cannot write there: {path}" in capsys.readouterr().err
+
+
+def test_runs_of_one_backend_are_merged() -> None:
+    first = changed(tests={"sin/vjp/real": ["passed"]}, not_run=["cos/vjp/real", "cos/jvp/complex"])
+    second = changed(tests={"cos/vjp/real": ["passed"]}, not_run=["sin/vjp/real"]) | {"samples": "full", "problems": {"test_x": "y"}}
+    both = certificate.merged([first, second])
+    assert both["samples"] == "short, full" and both["problems"] == {"test_x": "y"}
+    one = both["backends"]["one"]
+    assert set(one["tests"]) == {"sin/vjp/real", "cos/vjp/real"} and one["not run"] == ["cos/jvp/complex"] and len(one["runs"]) == 2
+    assert "not run" not in certificate.merged([first, changed(not_run=None)])["backends"]["one"]
+    assert certificate.merged([first, changed(died="by SIGSEGV")])["backends"]["one"]["died"] == "by SIGSEGV"
+
+
+# ----- the page -----
+
+
+class Page(HTMLParser):
+    """Checks that elements close in order, and keeps the tags, the attributes and the text."""
+
+    VOID = ("meta", "input", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), "an attribute stands twice"
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text += data
+
+
+def test_the_page_stands_alone_and_is_accessible() -> None:
+    results = with_tests(sin_vjp_real=["failed", "off by a sign"])
+    results["left out"] = {"cupy": "no device"}
+    results["backends"]["one"]["not run"] = ["sin/second/real"]
+    text = page.html_of(results)
+    parsed = Page(text)
+    for told in ("one 1.0", "2030-01-02T03:04:05Z", "no complex (declared)", "a bug of the library", "off by a sign", "no device",
+                 "1 tests were not run", "sin/second/real"):
+        assert told in parsed.text
+    assert "http" not in text.replace("http-equiv", "") and "url(" not in text and "@import" not in text
+    assert not any({"src", "onclick", "onload"} & set(attrs) for _, attrs in parsed.tags)
+    assert all(attrs["href"].startswith("#") for tag, attrs in parsed.tags if tag == "a" and attrs["href"])
+    ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
+    assert sum(tag == "caption" for tag, _ in parsed.tags) == sum(tag == "table" for tag, _ in parsed.tags)
+    assert ("html", {"lang": "en"}) in parsed.tags and "prefers-color-scheme: dark" in text and "<noscript>" in text
+    rows = [attrs for tag, attrs in parsed.tags if tag == "tr" and "data-state" in attrs]
+    assert {a["data-dtype"] for a in rows} == {"float64", "float32", ""} and {a["data-backend"] for a in rows} == {"one"}
+    assert {s for a in rows for s in str(a["data-state"]).split()} == {"passed", "failed", "exempt", "missing"}
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=\"alert(2)\">' | [x](javascript:alert(3)) `code`" \
+          " \x1b[31mred\x00 \u202e \ud800 \n# head"
+
+
+def hostile() -> dict[str, Any]:
+    bad = HOSTILE
+    return {"format": 2, "multigrad": bad, "samples": bad, "left out": {bad + "2": bad}, "problems": {bad: bad},
+            "operations": {f"sin{bad}": {"chapter": bad, "kind": "elementwise"}},
+            "backends": {bad: {"lacks": {bad: bad}, "not run": [f"a/b/{bad}"], "runs": [dict.fromkeys(report.RUN, bad)], "died": bad,
+                               "dtypes": {f"sin{bad.partition('/')[0]}": {bad: bad}},
+                               "tests": {f"sin{bad}/vjp/{bad}": ["failed", bad], f"x/{bad}/{bad}": [bad, bad]}}}}
+
+
+def test_hostile_strings_are_only_text() -> None:
+    text = page.html_of(hostile())
+    parsed = Page(text)
+    assert [tag for tag, _ in parsed.tags].count("script") == 1 and "img" not in {tag for tag, _ in parsed.tags}
+    assert not any(name.startswith("on") for _, attrs in parsed.tags for name in attrs)
+    assert plain.clean(HOSTILE) in parsed.text
+    text.encode()
+    svg = badge.svg(hostile())
+    assert {e.tag.rpartition("}")[2] for e in ElementTree.fromstring(svg).iter()} == {"svg", "title", "rect", "g", "text"}
+    markdown = report.markdown(hostile())
+    assert "<script" not in markdown and "<img" not in markdown and "\n# head" not in markdown and not re.search(r"(?<!\\)\]\(javascript", markdown)
+    table = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {3, 2 + len(report.RUN)}
+    for told in (report.text(hostile()), compare(GOOD, hostile()).text(), markdown, svg):
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e\ud800]", told)
+
+
+# ----- comparison -----
+
+
+@pytest.mark.parametrize(("old", "new", "title", "line"), [
+    (GOOD, with_tests(sin_vjp_real="failed"), "worse", "one sin/vjp: passed -> failed: real"),
+    (GOOD, with_tests(sin_vjp_real="exempt"), "worse", "one sin/vjp: passed -> exempt: real"),
+    (GOOD, with_tests(sin_vjp_real="odd"), "worse", "one sin/vjp: passed -> odd: real"),
+    (with_tests(sin_vjp_real="failed"), GOOD, "better", "one sin/vjp: failed -> passed: real"),
+    (GOOD, with_tests(cos_vjp_real="missing"), "changed", "one cos/vjp: exempt -> missing: real"),
+    (GOOD, with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
+    (GOOD, with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
+    (with_tests(sin_jvp_real="passed"), GOOD, "removed", "one sin/jvp: passed: real"),
+    (with_tests(sin_jvp_real="passed"), changed(not_run=["sin/jvp/real"]), "worse", "one sin/jvp: passed -> not run: real"),
+    (changed(not_run=["sin/jvp/real"]), with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
+    (changed(not_run=["sin/jvp/real"]), with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
+    (GOOD, changed(died="by SIGSEGV, in x"), "worse", "one: died by SIGSEGV, in x"),
+    (changed(died="by SIGSEGV, in x"), GOOD, "better", "one: no longer dies"),
+    (GOOD, {**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, "worse", "test_saves[sin]: keeps x"),
+    ({**GOOD, "problems": {"test_saves[sin]": "keeps x"}}, GOOD, "better", "test_saves[sin]"),
+    (GOOD, {**GOOD, "backends": {}, "left out": {"one": "not installed"}}, "worse", "one: no longer tested: not installed"),
+    ({**GOOD, "backends": {}}, GOOD, "added", "one: the backend, 4 tests"),
+    ({**GOOD, "backends": {}}, with_tests(sin_vjp_real="failed"), "worse", "one sin/vjp: failed: real"),
+])
+def test_what_got_better_and_what_got_worse(old: Any, new: Any, title: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = cli.main(["conformance", "--compare", written(tmp_path, old, "old.json"), written(tmp_path, new, "new.json")])
+    out = capsys.readouterr().out
+    assert f"{title}:\n" in out and f"  {line}\n" in out.partition(f"{title}:\n")[2]
+    assert status == (title == "worse")
+    assert out.rstrip().splitlines()[-1] == {"worse": "worse", "better": "better"}.get(title, "no better, no worse")
+
+
+def test_levels_that_differ_are_told() -> None:
+    told = compare(GOOD, {**GOOD, "samples": "full"})
+    assert not told.worse and "note: the samples are short in the first and full in the second" in told.text()
+    many = with_tests(**{f"sin_jvp_{i}": "passed" for i in range(10)})
+    assert compare(GOOD, many).added == ["one sin/jvp: passed: 0, 1, 2, 3, 4, 5, 6, 7, and 2 more"]
+
+
+# ----- what becomes of a run that ends before its time -----
+
+
+def test_a_journal_tells_what_was_found_and_where_it_ended(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    journal = Journal(path)
+    assert recovered(beside(path), "by SIGSEGV") is None
+    journal.begin(changed(tests={}, not_run=["sin/vjp/real", "cos/vjp/real"]))
+    begun = recovered(beside(path), "by SIGSEGV")
+    assert begun is not None and begun["backends"]["one"]["died"] == "by SIGSEGV, before the first test"
+    journal.started("test_operation[one:sin/vjp/real]")
+    journal.result("one", "sin/vjp/real", "failed", "off")
+    journal.problem("test_saves[sin]", "keeps x")
+    journal.started("test_operation[one:cos/vjp/real]")
+    journal.file.write('{"result": ["one", "cos/v')
+    journal.file.flush()
+    out = recovered(beside(path), "by SIGSEGV")
+    assert out is not None and out["problems"] == {"test_saves[sin]": "keeps x"}
+    one = out["backends"]["one"]
+    assert (one["tests"], one["not run"]) == ({"sin/vjp/real": ["failed", "off"]}, ["cos/vjp/real"])
+    assert one["died"] == "by SIGSEGV, in test_operation[one:cos/vjp/real]"
+    journal.close()
+    assert not beside(path).exists()
+
+
+DYING = """
+    import os, sys
+    import array_api_strict
+    import multigrad as mg
+
+    def tanh(x, /):
+        {ending}
+        return array_api_strict.tanh(x)
+
+    def make():
+        {import_ending}
+        array = type(array_api_strict.asarray(0.0))
+        return mg.Backend({name!r}, array_api_strict, (array,), capabilities=mg.Capabilities(defers=False, strict=True), functions={{"tanh": tanh}})
+    """
+
+
+def dying(site: Site, name: str, ending: str = "pass", import_ending: str = "pass") -> None:
+    """A plugin whose function `tanh`, or whose making, ends the process."""
+    site.module(f"{name}_backend", DYING.format(name=name, ending=ending, import_ending=import_ending))
+    site.plugin(name, f"""
+        import multigrad as mg
+        @mg.hookimpl
+        def multigrad_backends():
+            return [mg.BackendSpec({name!r}, module="array_api_strict", load="{name}_backend:make")]
+        """)
+
+
+def conformance(site: Site, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(site.folder), str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run([sys.executable, "-m", "multigrad", "conformance", *arguments], capture_output=True, text=True, timeout=300, check=False,
+                          cwd=site.folder, env=os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"} | environment)
+
+
+@pytest.mark.parametrize(("ending", "import_ending", "told"), [
+    ("os.kill(os.getpid(), 11)", "pass", "died by SIGSEGV, in test_operation[dying:tanh/"),
+    ("os._exit(0)", "pass", "died with exit status 0, in test_operation[dying:tanh/"),
+    ("pass", "os._exit(3)", "died with exit status 3, before the first test"),
+])
+def test_a_backend_that_dies_is_reported_and_the_others_finish(site: Site, ending: str, import_ending: str, told: str) -> None:
+    dying(site, "dying", ending, import_ending)
+    done = conformance(site, "--backend", "dying", "--backend", "numpy", "--json", "c.json", "--badge", "c.svg",
+                       "--", "-k", "(/forward/ or /vjp/) and (:sin/ or :tanh/)")
+    assert done.returncode == 1, done.stdout + done.stderr
+    out = json.loads((site.folder / "c.json").read_text())["backends"]
+    assert told in f"died {out['dying']['died']}" and f"dying, died: {told.removeprefix('died ')}" in done.stdout
+    assert "dying: died " in done.stderr
+    assert out["numpy"]["tests"]["sin/vjp/real"] == ["passed"] and "died" not in out["numpy"]
+    assert "dying: died" in (site.folder / "c.svg").read_text()
+    if ending != "pass":
+        assert out["dying"]["tests"].get("sin/vjp/real") == ["passed"], "what it had found is kept"
+
+
+def test_an_exit_is_a_failure_of_the_test(site: Site) -> None:
+    dying(site, "dying", "sys.exit(0)")
+    done = conformance(site, "--backend", "dying", "--json", "c.json", "--", "-k", "/forward/real and (:sin/ or :tanh/)")
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = json.loads((site.folder / "c.json").read_text())["backends"]["dying"]["tests"]
+    assert found["tanh/forward/real"] == ["failed", "SystemExit: 0"] and found["sin/forward/real"] == ["passed"]
+
+
+def test_a_filtered_run_says_so(site: Site) -> None:
+    done = conformance(site, "--backend", "numpy", "--certificate", "out", "--", "-k", "numpy:tanh/vjp/real")
+    assert done.returncode == 0, done.stdout + done.stderr
+    out = json.loads((site.folder / "out" / "conformance.json").read_text())
+    assert out["format"] == 2
+    one = out["backends"]["numpy"]
+    assert "sin/vjp/real" in one["not run"] and "tanh/vjp/real" not in one["not run"]
+    (run,) = one["runs"]
+    assert run["selected by"] == "-k numpy:tanh/vjp/real" and re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", run["date"])
+    assert run["library"].startswith("numpy ") and run["device"] == "cpu" and run["python"].endswith(".".join(map(str, sys.version_info[:3])))
+    assert "partial run: " in (site.folder / "out" / "conformance.svg").read_text()
+    assert re.search(r"partial: \d+ of \d+ tests were not run", done.stdout)
+
+
+def test_a_run_of_nothing_is_told_by_its_status(site: Site) -> None:
+    done = conformance(site, "--backend", "numpy", "--json", "c.json", "--", "-k", "nosuchtest")
+    assert done.returncode == 5 and not (site.folder / "c.json").exists()
+
+
+def test_without_a_name_each_backend_that_works_is_tested(site: Site) -> None:
+    site.module("shady_backend", "def make():\n    raise RuntimeError('no shade')\n")
+    site.plugin("shady", """
+        import multigrad as mg
+        @mg.hookimpl
+        def multigrad_backends():
+            return [mg.BackendSpec("shady", module="array_api_strict", load="shady_backend:make")]
+        """)
+    done = conformance(site, "--json", "c.json", "--", "-k", "numpy:tanh/vjp/real", MULTIGRAD_BLOCK="strict,special,jax,torch,dask,mparray")
+    assert done.returncode == 0, done.stdout + done.stderr
+    out = json.loads((site.folder / "c.json").read_text())
+    assert "numpy" in out["backends"] and "no shade" in out["left out"]["shady"]
+    assert any("shady" in line and "not tested" in line for line in done.stdout.splitlines())
