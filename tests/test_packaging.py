@@ -42,8 +42,8 @@ def requirements(project: dict[str, Any]) -> list[str]:
 
 def test_every_distribution_of_the_repository_is_looked_at() -> None:
     names = {read(path)["project"]["name"] for path in PROJECTS}
-    assert {"multigrad-array", "multigrad-autograd", "multigrad-conformance", "multigrad-dask", "multigrad-mparray", "multigrad-scipy",
-            "multigrad-strict", "multigrad-special", "multigrad-torch"} <= names
+    ours = ("array", "autograd", "conformance", "dask", "mparray", "scipy", "special", "strict", "torch")
+    assert {f"multigrad-{name}" for name in ours} <= names
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=label)

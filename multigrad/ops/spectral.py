@@ -129,7 +129,7 @@ def eig_vjp(xp: Any, g_eigenvalues: Any, g_eigenvectors: Any, eigenvalues: Any, 
 def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     """diag(V^-1 t V), and V X - V diag(Re(V^H V X)) with X = F * V^-1 t V, which keeps the eigenvectors' length."""
     v = eigenvectors
-    inner = xp.linalg.solve(v, xp.matmul(alike(xp, t, v), v))
+    inner = xp.linalg.solve(v, alike(xp, t, v) @ v)
     moved = v @ (inverse_gaps(xp, eigenvalues) * inner)
     return xp.linalg.diagonal(inner), moved - v * alike(xp, xp.real(xp.vecdot(v, moved, axis=-2)), v)[..., None, :]
 
