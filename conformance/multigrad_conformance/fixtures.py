@@ -1,4 +1,4 @@
-"""The fixtures for tests of one's own code. Imported in every run of pytest, so it imports multigrad only once a test asks for one of them."""
+"""The fixtures for tests of one's own code, a part of the plugin (plugin.py). Imported in every run of pytest, so it imports multigrad only once a test asks for one of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,21 @@ import pytest
 BACKEND = "multigrad_backend"
 
 
-def parametrize(metafunc: pytest.Metafunc, asked: list[str]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("multigrad_backends", "the backends of the fixtures xp, check_function and check_rule; default: every installed one", type="args",
+                  default=[])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Let a test that asks for a backend run on each: those of the option, else of the ini file, else all that are installed."""
     if BACKEND in metafunc.fixturenames:
-        names = asked or chosen(metafunc.config)
+        names = asked(metafunc.config) or chosen(metafunc.config)
         metafunc.parametrize(BACKEND, names, indirect=True, ids=names, scope="session")
+
+
+def asked(config: pytest.Config) -> list[str]:
+    """The backends of the option, which plugin.py has tried."""
+    return list(dict.fromkeys(config.getoption("--multigrad-backend")))
 
 
 def chosen(config: pytest.Config) -> list[str]:
@@ -69,9 +79,8 @@ def check_rule(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 def _usable(config: pytest.Config) -> list[str] | None:
     """The backends that are named by the option, or those of the ini file that work here; None where none is named."""
-    asked = list(dict.fromkeys(config.getoption("--multigrad-backend")))
-    if asked or not config.getini("multigrad_backends"):
-        return asked or None
+    if asked(config) or not config.getini("multigrad_backends"):
+        return asked(config) or None
     from .testing import works
 
     names = [name for name in chosen(config) if works(name)]

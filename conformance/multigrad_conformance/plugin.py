@@ -14,12 +14,8 @@ from typing import Any
 
 import pytest
 
-from . import fixtures
 from .certificate import Results, write
-from .fixtures import check_function, check_rule, multigrad_backend, xp
 from .journal import Journal, with_results
-
-__all__ = ["check_function", "check_rule", "multigrad_backend", "xp"]
 
 MODULE = "multigrad_conformance.test_conformance"
 PROPERTY = "multigrad_conformance"
@@ -28,6 +24,8 @@ _backends = pytest.StashKey[list[str]]()
 _parameters = pytest.StashKey[dict[str, Any]]()
 _left_out = pytest.StashKey[dict[str, str]]()
 _document = pytest.StashKey[Results]()
+
+pytest_plugins = ("multigrad_conformance.fixtures",)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,8 +37,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--multigrad-samples", choices=("short", "full"), default="short",
                     help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast")
     group.addoption("--multigrad-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
-    parser.addini("multigrad_backends", "the backends of the fixtures xp, check_function and check_rule; default: every installed one", type="args",
-                  default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,7 +78,6 @@ def _find(config: pytest.Config) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    fixtures.parametrize(metafunc, metafunc.config.stash.get(_backends, []) if metafunc.config.getoption("--multigrad-backend") else [])
     if metafunc.module.__name__ != MODULE:
         return
     config = metafunc.config
