@@ -47,7 +47,9 @@ def hyp1f1(a: Any, b: Any, x: Any, /) -> Any:
     if np.iscomplexobj(x) or not np.any(wrong):
         return value
     given = [np.asarray(v, dtype=np.float64)[wrong] for v in np.broadcast_arrays(a, b, x)]
-    ours, value = standard.hyp1f1(NUMPY, *given), np.array(value)
+    with np.errstate(all="ignore"):
+        ours = standard.hyp1f1(NUMPY, *given)
+    value = np.array(value)
     value[wrong] = np.where(np.isnan(ours), value[wrong], ours)
     return value
 

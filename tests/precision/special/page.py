@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from multigrad import registry
+from multigrad_special.on_jax import OF_COMPLEX
 
 from .everywhere import VALUE, Worst
 
@@ -49,7 +50,9 @@ def whose(op: registry.Op, backend: str) -> str:
     if callable(op.forward):  # one for every library
         return "the standard's"
     target: Any = op.forward.get(backend, op.forward.get("*"))
-    return "none" if target is None else next(word for start, word in WHOSE.items() if target.startswith(start))
+    word = "none" if target is None else next(word for start, word in WHOSE.items() if target.startswith(start))
+    of_complex = {"jax": "; complex: SciPy's, on the CPU", "*": "; complex: refused"}.get(backend, "")
+    return word + (of_complex if op.name.removeprefix("special.") in OF_COMPLEX else "")
 
 
 def largest(worst: Iterable[Worst]) -> str:

@@ -238,7 +238,7 @@ def _log_powers(xp: Any, tail: Tail, less: int) -> Any:
     Where both parameters are 10 or more, by Stirling's formula, whose main terms do not cancel but meet exactly: u (p + q) / p is 1 + d/p.
     """
     p, q, u, v, d = tail[3:8]
-    large, first = (p >= SHIFT) & (q >= SHIFT), p < q
+    large, first = (p >= SMALL) & (q >= SMALL), p < q
     s, g = xp.where(large, 1.0, xp.where(first, p, q)), xp.where(large, 10.0, xp.where(first, q, p))
     of_s, of_g = xp.where(first, u, v), xp.where(first, v, u)
     raised = g + SHIFT + s
@@ -261,11 +261,19 @@ def _first(xp: Any, p: Any, q: Any) -> Any:
 
 
 def _powers(xp: Any, p: Any, q: Any) -> Any:
-    large = (p >= SHIFT) & (q >= SHIFT)
+    large = (p >= SMALL) & (q >= SMALL)
     s, g = xp.where(large, 1.0, xp.where(p < q, p, q)), xp.where(large, 10.0, xp.where(p < q, q, p))
     p, q = xp.where(large, p, 10.0), xp.where(large, q, 10.0)
-    rest = stirling(p + q) - stirling(p) - stirling(q)
+    rest = _stirling(xp, p + q) - _stirling(xp, p) - _stirling(xp, q)
     return xp.where(large, 0.5 * xp.log(p / (p + q) * q / (2 * math.pi)) + rest, _rise(xp, g, s) - _gammaln(xp, s))
+
+
+def _stirling(xp: Any, z: Any) -> Any:
+    """What is left of Stirling's formula, for z >= 2: below 10 by recurrence, (y + 1/2) log(1 + 1/y) - 1 = artanh(r) / r - 1 at r = 1 / (2 y + 1)."""
+    low = z < SHIFT
+    square = 1 / (2 * _raised(xp, xp.where(low, z, 10.0)) + 1) ** 2
+    steps = square * horner([1 / (2 * j + 1) for j in range(1, 13)], square)
+    return stirling(xp.where(low, z + SHIFT, z)) + xp.where(low, xp.sum(steps, axis=-1), 0.0)
 
 
 def _rise(xp: Any, g: Any, s: Any) -> Any:

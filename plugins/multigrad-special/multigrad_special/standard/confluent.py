@@ -58,7 +58,7 @@ def evaluated(xp: Any, a: Any, b: Any, x: Any, by: str | None = None, *, gamma: 
     # Of a polynomial far out the terms are missing that only the derivative by c has.
     summed = summed & (within | ends & ((by is None) | (by == "b") & ~below))
     finite = ~summed & (y < math.inf)
-    far_b, far_y = xp.where(finite, b, 1.5), xp.where(finite, y, 1000.0)
+    far_b, far_y = xp.where(finite, b, 1.5), xp.where(finite, y, 100.0)
     far_c, far_d = ((xp.where(finite, v[0], harmless), xp.where(finite, v[1], 0.0)) for v, harmless in ((c, 1.5), (d, 0.0)))
     distant, reached = _far(xp, far_b, far_c, far_d, far_y, below, by, gamma, digamma, step, fall)
     known = xp.isfinite(a + b + x) & (summed | reached)
