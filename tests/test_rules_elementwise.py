@@ -244,7 +244,7 @@ KEEPS: dict[str, tuple[tuple[str, ...], ...]] = {
     "abs": (("x",),), "acos": (("x",),), "acosh": (("x",),), "add": ((), ()), "asin": (("x",),), "asinh": (("x",),), "atan": (("x",),),
     "atan2": (("x1", "x2"), ("x1", "x2")), "atanh": (("x",),), "ceil": ((),), "clip": (("x", "min", "max"),) * 3, "conj": ((),),
     "copysign": (("x1", "ans"), ()), "cos": (("x",),), "cosh": (("x",),), "divide": (("x2",), ("x1", "x2")), "exp": (("ans",),),
-    "expm1": (("ans",),), "floor": ((),), "hypot": (("x1", "ans"), ("x2", "ans")), "imag": ((),), "log": (("x",),), "log10": (("x",),),
+    "expm1": (("ans",),), "floor": ((),), "hypot": (("x1", "ans"), ("x2", "ans")), "imag": (("x_dtype",),), "log": (("x",),), "log10": (("x",),),
     "log1p": (("x",),), "log2": (("x",),), "logaddexp": (("x1", "x2"), ("x1", "x2")), "maximum": (("x1", "x2"), ("x1", "x2")),
     "minimum": (("x1", "x2"), ("x1", "x2")), "multiply": (("x2",), ("x1",)), "negative": ((),), "positive": ((),),
     "pow": (("x1", "x2", "x2_scalar"), ("x1", "x2", "ans")), "real": ((),), "reciprocal": (("ans",),), "remainder": ((), ("x1", "x2")),
