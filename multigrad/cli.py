@@ -66,7 +66,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the conformance suite, each backend in a process of its own, and print a table of operations by backends. A certificate is "
                     "the JSON that --json writes; the other files are views of it. The exit status is 1 if a test failed or a backend died.")
     conformance.add_argument("--backend", action="append", default=[], metavar="NAME", help="repeatable; default: every one that works here")
-    conformance.add_argument("--samples", choices=("short", "full"), default="short", help="a few canonical shapes, or every sample")
+    conformance.add_argument("--samples", choices=("short", "full", "random"), default="short",
+                             help="a few canonical shapes, every sample, or shapes and values that hypothesis draws")
     conformance.add_argument("--json", metavar="PATH", help="write the certificate: the result of each test, versions, the device, the date")
     conformance.add_argument("--report", metavar="PATH.md", help="write the table to a file, or between its markers where it has them")
     conformance.add_argument("--html", metavar="PATH.html", help="write one page that needs nothing else, with search and filters")

@@ -18,7 +18,7 @@ import numpy as np
 from multigrad import Backend, extend
 from multigrad.registry import OPS, Op
 
-from . import batches, checks, kernels
+from . import batches, checks, kernels, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
 from .sample import Kink, Sample, leaves
@@ -26,6 +26,10 @@ from .samples import samples_of
 from .target import Target
 
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
+RANDOM = "random"
+RULES = "jvp"
+"""At the short level of every sample on NumPy: one direction costs four evaluations, and with the adjoint it tries both rules, which are the same on
+every library. Of our own operations, whose samples are small."""
 FIRST_ONLY = ("vmap", "vmap_vjp")
 """At the short level of the first sample alone: a library that compiles takes long over each shape."""
 
@@ -86,14 +90,24 @@ def everything(name: str) -> tuple[Cell, ...]:
     Target(name)  # fills the table of operations
     found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
     of_kernels = (Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k)) for k, check in kernels.checks_of(backend))
-    return (*found, *of_kernels)
+    return (*found, *of_kernels, *_random(backend, 0))
 
 
-def selected(name: str, level: str, operations: Sequence[str] = ()) -> list[Cell]:
-    """The cells to run now: of that level, at the precisions that there are, of all operations or of those."""
+def _random(backend: Backend, seed: int) -> Iterator[Cell]:
+    """The cells of the random level: hypothesis draws what they are tried on."""
+    for op in list(OPS.values()):
+        for sample in randomly.sampled(op):
+            needs = frozenset({"complex"} if sample.complex else ())
+            yield Cell(backend.name, op.name, RANDOM, sample.label, randomly.check(sample, op.name, seed), False, needs=needs)
+
+
+def selected(name: str, level: str, operations: Sequence[str] = (), seed: int = 0) -> list[Cell]:
+    """The cells to run now: of that level, at the precisions that there are, of all operations or of those. `seed` is that of the random level."""
     target = Target(name)
+    if level == RANDOM:
+        return list(_random(target.backend, seed))
     of = [cell for o in operations for cell in _of_operation(target.backend, OPS[o])] if operations else everything(name)
-    return [c for c in of if (level == "full" or c.short) and _at_precision(c, target.has_double)]
+    return [c for c in of if c.check != RANDOM and (level == "full" or c.short) and _at_precision(c, target.has_double)]
 
 
 def _at_precision(cell: Cell, has_double: bool) -> bool:
@@ -142,7 +156,8 @@ def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single
     seen = {"complex": sample.complex, "negative_steps": sample.backwards or (check, sample.label) == ("layout", "reversed"),
             sample.needs: bool(sample.needs)}
     needs = frozenset(need for need, is_needed in seen.items() if is_needed)
-    return Cell(backend.name, op.name, check, sample.label, execute, short and bool(sample.short), single, variant, needs)
+    short = (short and bool(sample.short)) or (check == RULES and backend.name == "numpy" and not single and op.module.startswith("multigrad.ops"))
+    return Cell(backend.name, op.name, check, sample.label, execute, short, single, variant, needs)
 
 
 def _differentiable(op: Op, sample: Sample) -> bool:

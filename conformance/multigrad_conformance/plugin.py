@@ -6,6 +6,7 @@ this package are collected, or a test asks for one of the fixtures (fixtures.py)
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,13 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="array library to test (repeatable); default: every installed one that works here")
     group.addoption("--multigrad-usable", action="store_true",
                     help="leave out the backends that do not work here, also those asked for, with the reason")
-    group.addoption("--multigrad-samples", choices=("short", "full"), default="short",
-                    help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast")
+    group.addoption("--multigrad-samples", choices=("short", "full", "random"), default="short",
+                    help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast; random: shapes and values "
+                         "that hypothesis draws")
+    group.addoption("--multigrad-seed", type=int, default=0, metavar="N", help="what the random level draws is the same for the same number")
     group.addoption("--multigrad-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = {}
+    if config.getoption("--multigrad-samples") == "random" and importlib.util.find_spec("hypothesis") is None:
+        from .randomly import NEEDED
+
+        raise pytest.UsageError(NEEDED)
     path = config.getoption("--multigrad-json")
     if path and not hasattr(config, "workerinput"):
         _journals[:] = [Journal(Path(path))]  # before the first import of a library, which may end the process
@@ -84,7 +91,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if _parameters not in config.stash:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            config.stash[_parameters] = metafunc.module.parameters(backends_of(config), config.getoption("--multigrad-samples"))
+            config.stash[_parameters] = metafunc.module.parameters(backends_of(config), config.getoption("--multigrad-samples"),
+                                                                         config.getoption("--multigrad-seed"))
     for argument in metafunc.fixturenames:
         if argument in config.stash[_parameters]:
             values, ids = config.stash[_parameters][argument]

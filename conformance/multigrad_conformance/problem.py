@@ -229,12 +229,12 @@ def tensors_of(out: Any) -> list[Any]:
     return [y for y in outs if isinstance(y, mg.Tensor) and y.requires_grad]
 
 
-def along(f: Callable[[Sequence[Any]], list[Any]], leaves: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+def along(f: Callable[[Sequence[Any]], list[Any]], leaves: Sequence[Any], tangents: Sequence[Any], step: float = STEP) -> list[Any]:
     """The derivative of each result of `f` along the tangents."""
     total: list[Any] = []
     for offset, weight in STENCIL:
-        parts = f([np.asarray(x + offset * STEP * t) for x, t in zip(leaves, tangents, strict=True)])
-        total = [weight / STEP * p if not total else total[i] + weight / STEP * p for i, p in enumerate(parts)]
+        parts = f([np.asarray(x + offset * step * t) for x, t in zip(leaves, tangents, strict=True)])
+        total = [weight / step * p if not total else total[i] + weight / step * p for i, p in enumerate(parts)]
     return total
 
 

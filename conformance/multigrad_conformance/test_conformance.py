@@ -91,9 +91,9 @@ def test_saves(plan: tuple[str, str]) -> None:
     assert stated is not None and found <= stated, f"the gradient of {plan[0]} by {plan[1]} keeps {found - (stated or set())}"
 
 
-def parameters(backends: list[str], level: str) -> dict[str, tuple[list[Any], list[str]]]:
+def parameters(backends: list[str], level: str, seed: int = 0) -> dict[str, tuple[list[Any], list[str]]]:
     """Arguments and ids for the tests above, by the name of their argument."""
-    chosen = [cell for name in backends for cell in cells.selected(name, level)]
+    chosen = [cell for name in backends for cell in cells.selected(name, level, seed=seed)]
     plans = list(saves.plans())
     return {
         "cell": (chosen, [f"{cell.backend}:{cell.id}" for cell in chosen]),

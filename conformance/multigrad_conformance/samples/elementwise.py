@@ -131,6 +131,8 @@ KINKS: dict[str, list[Kink]] = {
     "minimum": [Kink("ties and nan", [1.0, NAN, 2.0, 0.0], [1.0, 0.0, NAN, 3.0], gradients={"x1": [0.5, 1, 1, 1], "x2": [0.5, 1, 1, 0]})],
     "clip": [Kink("at and outside the bounds", [-2.0, -1.0, 0.0, 1.0, 2.0], np.full(5, -1.0), np.full(5, 1.0),
                   gradients={"x": [0, 1, 1, 1, 0], "min": [1, 0, 0, 0, 0], "max": [0, 0, 0, 0, 1]}),
+             Kink("at the lower bound", [-2.0, -1.0, 0.0], np.full(3, -1.0), gradients={"x": [0, 1, 1], "min": [1, 0, 0]}),
+             Kink("at the upper bound", [0.0, 1.0, 2.0], None, np.full(3, 1.0), gradients={"x": [1, 1, 0], "max": [0, 0, 1]}),
              Kink("nan", [NAN], -1.0, 1.0, gradients={"x": [0]}),
              Kink("bounds crossed", [0.0, 3.0], np.full(2, 1.0), np.full(2, -1.0), gradients={"x": [0, 0], "min": [0, 0], "max": [1, 1]})],
     "pow": [Kink("exponent 0", [0.0, 2.0, NAN, INF], 0.0, gradients={"x1": [0, 0, 0, 0]}),
