@@ -1,4 +1,7 @@
-"""The fixtures for tests of one's own code, a part of the plugin (plugin.py). Imported in every run of pytest, so it imports multigrad only once a test asks for one of them."""
+"""The fixtures for tests of one's own code, which plugin.py brings along.
+
+Imported in every run of pytest, so it imports multigrad only once a test asks for one of them.
+"""
 
 from __future__ import annotations
 
