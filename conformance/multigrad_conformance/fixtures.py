@@ -1,6 +1,6 @@
-"""The fixtures for tests of one's own code, a part of the plugin (plugin.py).
+"""The fixtures for tests of one's own code, which plugin.py brings along.
 
-Every run of pytest imports this module, so it imports multigrad only when a test asks for one of them.
+Imported in every run of pytest, so it imports multigrad only once a test asks for one of them.
 """
 
 from __future__ import annotations
