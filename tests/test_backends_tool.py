@@ -26,7 +26,8 @@ def test_the_plugin_names_its_backend(name: str) -> None:
 
 
 def test_rows() -> None:
-    outcomes = {"a": "", "b": "AttributeError: backend 'x' has no function for 'fft.fft'", "c": "Odd: thing", "d": "TimeoutError: more than 10 seconds"}
+    errors = "AttributeError: backend 'x' has no function for 'fft.fft'", "Odd: thing", "TimeoutError: more than 10 seconds"
+    outcomes = dict(zip("abcd", ("", *errors), strict=True))
     row = tool.row("sparse", {"version": "1.0", "tests": 4, "outcomes": outcomes})
     assert row == "| sparse | 1.0 | 8 | 1 | 3 | operations that it lacks 1, Odd 1, too slow 1 |"
     assert "1 of 4 of 9 tests, in the time given" in tool.row("sparse", {"version": "1.0", "tests": 9, "outcomes": outcomes})
