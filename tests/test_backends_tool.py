@@ -1,0 +1,39 @@
+"""tools/backends.py: the plugins that it writes, and the rows of its table. It installs and runs libraries by hand only."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import multigrad
+
+ROOT = Path(multigrad.__file__).parents[1]
+SPEC = importlib.util.spec_from_file_location("backends_tool", ROOT / "tools" / "backends.py")
+assert SPEC is not None and SPEC.loader is not None
+tool = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tool)
+
+
+@pytest.mark.parametrize("name", tool.LIBRARIES)
+def test_the_plugin_names_its_backend(name: str) -> None:
+    names: dict[str, object] = {}
+    exec(compile(tool.plugin(name), name, "exec"), names)
+    (spec,) = names["multigrad_backends"]()  # type: ignore[operator]
+    assert (spec.name, spec.module, spec.load) == (name, tool.LIBRARIES[name].module, f"multigrad_trial_{name}:make")
+    assert callable(names["make"])
+
+
+def test_rows() -> None:
+    errors = "AttributeError: backend 'x' has no function for 'fft.fft'", "Odd: thing", "TimeoutError: more than 10 seconds"
+    outcomes = dict(zip("abcd", ("", *errors), strict=True))
+    row = tool.row("sparse", {"version": "1.0", "tests": 4, "outcomes": outcomes})
+    assert row == "| sparse | 1.0 | 8 | 1 | 3 | operations that it lacks 1, Odd 1, too slow 1 |"
+    assert "1 of 4 of 9 tests, in the time given" in tool.row("sparse", {"version": "1.0", "tests": 9, "outcomes": outcomes})
+    assert "none ran: ImportError" in tool.row("sparse", {"version": "1.0", "tests": 0, "outcomes": {}, "error": "ImportError: no"})
+
+
+def test_the_page_has_a_row_for_each_library() -> None:
+    table = (ROOT / "docs" / "backends.md").read_text().partition(tool.BEGIN)[2].partition(tool.END)[0]
+    assert [line.split(" ")[1] for line in table.splitlines() if line.startswith("| ")][2:] == sorted(tool.LIBRARIES)
