@@ -70,6 +70,6 @@ def declarations() -> list[mg.registry.Op]:
         declare("hyp1f1(a, b, x, /)",
                 "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
                 "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20, or where their terms cancel more "
-                "than half of the digits.", cupy=None,
+                "than 17 digits, in float32 6.", cupy=None,
                 a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
     ]

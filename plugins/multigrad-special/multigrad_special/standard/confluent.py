@@ -3,8 +3,8 @@
 By Kummer's transformation (DLMF 13.2.39) negative arguments become positive ones. Then 1F1 is its power series (DLMF 13.2.2) or, where that
 does not converge in time, its asymptotic series (DLMF 13.7.1 and 13.7.2). Both are differentiated term by term, where a derivative by a
 parameter multiplies each term by the sum of the logarithmic derivatives of its factors. Terms and sums are pairs of floats, so that terms may
-cancel as many digits as one float has and leave a result to all digits. They stand on an axis of their own, which takes a few thousand times
-the memory of the arguments for a while. What remains is measured: where the terms do not fall off in time, far outside of |a|, |b| < 20, or
+cancel as many digits as one float has and leave a result to all digits. They stand on an axis of their own, which takes ten thousand times the
+memory of the arguments for a while. What remains is measured: where the terms do not fall off in time, far outside of |a|, |b| < 20, or
 cancel more than that, the result is nan.
 """
 
