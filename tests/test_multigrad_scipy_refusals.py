@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, NonlinearConstraint
 
 from multigrad_scipy import curve_fit, least_squares, linear_solve, minimize, minimize_scalar, root, solve_ivp
 
-# ----- solutions that are none -----
+# ----- points that solve nothing -----
 
 
 def test_a_maximum_and_a_saddle_point_are_refused() -> None:

@@ -1,7 +1,7 @@
 """Straight code for what the first test of a generated function does not serve: operands of any level and dtype, lists, keys, layers.
 
 `way(*values)` of an operation finds the operand of the highest level, and calls the ending for its class (see endings.py). Ways and endings are
-generated when they are first needed. They decline what is rare, which `dispatch.general` does, and what is wrong, of which it tells.
+generated when they are first needed. They leave what is rare, and the errors, to `dispatch.general`.
 """
 
 from __future__ import annotations

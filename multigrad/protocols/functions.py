@@ -98,7 +98,7 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
         (op.signature if strict else signature(counterpart)).bind(*operands, **given, **more)
     except TypeError as error:
         raise TypeError(f"{op.name}() {error}") from None
-    if strict:  # a list or a number where an array belongs, of which it tells
+    if strict:  # raises, if a list or a number stands where an array belongs
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):
         operands[0] = (host or host_named("numpy")).bound.asarray(operands[0])

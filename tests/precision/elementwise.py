@@ -39,18 +39,13 @@ def measured(name: str) -> Iterator[Error]:
 
 
 def _special(name: str) -> Iterator[Error]:
-    """The errors of a special function; its plain arguments come first, or last if it begins with an array."""
+    """The errors of a special function, for each value of the plain arguments that it begins with."""
     f, where = special.ALL[name]
-    roles = list(registry.OPS[name].roles.values())
-    plain = roles.count("plain")
+    plain = len(list(itertools.takewhile(lambda role: role == "plain", registry.OPS[name].roles.values())))
     for kind in ("real", "complex"):
         chosen = [p for p in where if any(isinstance(v, complex) for v in p) == (kind == "complex")]
-        if roles[0] == "plain":
-            for first, group in itertools.groupby(chosen, key=lambda p: p[:plain]):
-                yield from _over(name, kind, partial(f, *first), [p[plain:] for p in group], first)
-        else:
-            for last, group in itertools.groupby(chosen, key=lambda p: p[len(p) - plain:]):
-                yield from _over(name, kind, lambda *x, last=last: f(*x, *last), [p[:len(p) - plain] for p in group], after=last)
+        for first, group in itertools.groupby(chosen, key=lambda p: p[:plain]):
+            yield from _over(name, kind, partial(f, *first), [p[plain:] for p in group], first)
 
 
 def _over(name: str, kind: str, f: Any, where: points.Points, plain: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> Iterator[Error]:

@@ -30,6 +30,9 @@ TOLD = {
 MAKERS = (convert.__file__, copying.__file__, tensor.__file__, f"{OWN}namespace.py")
 """Where leaves are made for the program. Transformations and gradcheck make some of their own."""
 
+SETTERS = tuple(f.__code__ for f in (tensor.Tensor._become_leaf, tensor.Tensor.requires_grad_))
+"""What makes a leaf of a Tensor. Who calls them is its maker."""
+
 _inside: ContextVar[ref[Call] | None] = ContextVar("multigrad.breaks", default=None)
 """The outermost write or Function that is running. It is known weakly: one that was interrupted is gone, whether or not its end was told."""
 
@@ -147,8 +150,7 @@ class BreakObserver(Observer):
             return
         frame = caller()  # what sets the flag
         assert frame is not None
-        frame = frame.f_back
-        if frame is not None and frame.f_code is tensor.Tensor.requires_grad_.__code__:
+        while frame is not None and frame.f_code in SETTERS:
             frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename
         if maker not in MAKERS and maker.startswith(OWN):  # a transformation takes the derivative by it for what it was made of

@@ -140,8 +140,6 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 
 def ravelled(x: Any) -> Any:
     """What a function returned, as one vector."""
-    if is_array(x):
-        return func.ravel_pytree(x)[0]
     try:
         return func.ravel_pytree(x)[0]
     except TypeError:  # a list of numbers and 0-d arrays

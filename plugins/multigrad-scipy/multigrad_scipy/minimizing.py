@@ -56,9 +56,9 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     implicit function theorem, with active bounds and constraints as equalities. There `x` is the minimum to
     working precision. x0 only says where to start: nothing is differentiated by it.
 
-    Raises what SciPy raises; TypeError and ValueError for an x0 or limits that do not fit; ImportError where
-    progress needs tqdm; GradientError where a derivative is wanted of what is no minimum, or of one that is not
-    unique.
+    Raises TypeError or ValueError if x0 or the limits have the wrong dtype or shape, and whatever SciPy's minimize
+    raises. Raises GradientError if a derivative is asked of a point at which the solver stopped without reaching
+    a minimum, or of a minimum that is not unique; ImportError if `progress` is set and tqdm is not installed.
     """
     point = Point(x0, "minimize")
     args = as_tuple(args)

@@ -45,9 +45,9 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
     `x` has its derivatives, by the implicit function theorem, and is the root to working precision. x0 only
     says where to start: nothing is differentiated by it.
 
-    Raises what SciPy raises; TypeError and ValueError for an x0 that does not fit; ImportError where progress
-    needs tqdm; GradientError where a derivative is wanted of what is no root, or of one where the Jacobian is
-    singular.
+    Raises TypeError or ValueError if x0 has the wrong dtype or shape, and whatever SciPy's root raises. Raises
+    GradientError if a derivative is asked of a point where the residual exceeds the tolerance, or where the
+    Jacobian is singular; ImportError if `progress` is set and tqdm is not installed.
     """
     point = Point(x0, "root")
     args = as_tuple(args)

@@ -11,28 +11,20 @@ import jax
 import jax.numpy as jnp
 
 from . import standard
-from .standard.common import MAX_ORDER
+from .standard.common import MAX_ORDER, Namespace
 
-
-class _Namespace:
-    """jax.numpy as the forms of `standard` want it. A constant without a device goes where its operands are."""
-
-    __name__ = "jax"
-    device_of = staticmethod(lambda x: None)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(jnp, name)
+JAX = Namespace("jax", jnp)
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A form of `standard`, compiled."""
-    compiled: Callable[..., Any] = jax.jit(partial(function, _Namespace()))
+    compiled: Callable[..., Any] = jax.jit(partial(function, JAX))
     return compiled
 
 
-_polygamma = jax.jit(partial(standard.polygamma, _Namespace()), static_argnums=0)
+_polygamma = jax.jit(partial(standard.polygamma, JAX), static_argnums=0)
 _polygamma_of_orders = _compiled(standard.polygamma)
-zeta_derivative = jax.jit(partial(standard.zeta_derivative, _Namespace()), static_argnums=0)
+zeta_derivative = jax.jit(partial(standard.zeta_derivative, JAX), static_argnums=0)
 
 
 def polygamma(n: Any, x: Any, /) -> Any:

@@ -10,19 +10,10 @@ import numpy as np
 import scipy.special
 
 from . import standard
-from .standard import refuse
+from .standard.common import Namespace, refuse
 
+NUMPY = Namespace("numpy", np)
 HALF = np.dtype(np.float16)
-
-
-class _Namespace:
-    """NumPy as the forms of `standard` want it."""
-
-    __name__ = "numpy"
-    device_of = staticmethod(lambda x: None)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
 
 
 def polygamma(n: Any, x: Any, /) -> Any:
@@ -32,7 +23,7 @@ def polygamma(n: Any, x: Any, /) -> Any:
     """
     kinds = [a.dtype for a in (n, x) if hasattr(a, "dtype")]
     if any(dtype.kind == "c" for dtype in kinds):
-        return standard.polygamma(_Namespace(), n, x)
+        return standard.polygamma(NUMPY, n, x)
     value = scipy.special.polygamma(*(a.astype(np.float32) if getattr(a, "dtype", None) is HALF else a for a in (n, x)))
     return value.astype(np.result_type(*kinds, 1.0), copy=False)
 

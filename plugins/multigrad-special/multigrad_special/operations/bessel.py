@@ -7,22 +7,16 @@ from typing import Any
 
 import multigrad as mg
 
-from .declare import ON_JAX, ON_NUMPY, declare
+from ..standard.forms import order
+from .declare import OF_JAX, declare
 
 TERMS = 32
 """Of an asymptotic series, enough where the argument is above 16 and half of the square of the order."""
 
 
-def _order(xp: Any, v: Any, z: Any) -> Any:
-    """An order as a floating number, so that one less than an unsigned 0 is -1."""
-    if not hasattr(v, "dtype"):
-        return xp.full_like(xp.abs(z), v)
-    return v if xp.isdtype(v.dtype, "real floating") else xp.astype(v, xp.result_type(xp.abs(z)))
-
-
 def _around(xp: Any, name: str, v: Any, z: Any) -> tuple[Any, Any]:
     """The functions of order v - 1 and v + 1."""
-    function, v = getattr(xp.special, name), _order(xp, v, z)
+    function, v = getattr(xp.special, name), order(xp, v, z)
     return function(v - 1, z), function(v + 1, z)
 
 
@@ -71,12 +65,12 @@ def _slope_of_scaled_i(xp: Any, v: Any, z: Any, ans: Any, mean: Any, even: Any) 
 
 
 def _slope_of_ive(xp: Any, v: Any, z: Any, ans: Any) -> Any:
-    v = _order(xp, v, z)
+    v = order(xp, v, z)
     return _slope_of_scaled_i(xp, v, z, ans, _rising(xp, "ive", v, z), v == 2 * xp.floor(v / 2))
 
 
 def _slope_of_kve(xp: Any, v: Any, z: Any, ans: Any) -> Any:
-    v = _order(xp, v, z)
+    v = order(xp, v, z)
     return _from_pole(xp, z, ans, _slope_of_scaled(xp, v, z, ans - _rising(xp, "kve", v, z), 1.0))
 
 
@@ -102,47 +96,41 @@ def declarations() -> list[mg.registry.Op]:
     return [*_first_and_second(), *_modified(), *_scaled()]
 
 
-def _own(signature: str, doc: str, cupy: str | None = None, **partials: Any) -> mg.registry.Op:
-    """Declare a function that is SciPy's on NumPy, that of `standard` on JAX, and CuPy's only if that is said."""
-    name = signature.partition("(")[0]
-    return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, cupy=cupy, **partials)
-
-
 def _first_and_second() -> list[mg.registry.Op]:
     return [
-        _own("j0(x, /)", "The Bessel function of order 0.", "", x=lambda xp, x: -xp.special.j1(x)),
-        _own("j1(x, /)", "The Bessel function of order 1.", "", x=lambda xp, x: 0.5 * (xp.special.j0(x) - xp.special.jv(xp.full_like(x, 2.0), x))),
-        _own("jv(v, z, /)", "The Bessel function of any real order v.", z=lambda xp, v, z: _falling(xp, "jv", v, z)),
-        _own("y0(x, /)", "The Bessel function of the second kind, of order 0.", "", x=lambda xp, x: -xp.special.y1(x)),
-        _own("y1(x, /)", "The Bessel function of the second kind, of order 1.", "",
+        declare("j0(x, /)", "The Bessel function of order 0.", x=lambda xp, x: -xp.special.j1(x)),
+        declare("j1(x, /)", "The Bessel function of order 1.", x=lambda xp, x: 0.5 * (xp.special.j0(x) - xp.special.jv(xp.full_like(x, 2.0), x))),
+        declare("jv(v, z, /)", "The Bessel function of any real order v.", cupy=None, z=lambda xp, v, z: _falling(xp, "jv", v, z)),
+        declare("y0(x, /)", "The Bessel function of the second kind, of order 0.", x=lambda xp, x: -xp.special.y1(x)),
+        declare("y1(x, /)", "The Bessel function of the second kind, of order 1.",
              x=lambda xp, x, ans: _from_pole(xp, x, ans, 0.5 * (xp.special.y0(x) - xp.special.yn(xp.full_like(x, 2.0), x)))),
-        _own("yn(n, x, /)", "The Bessel function of the second kind, of an integer order n.", "",
+        declare("yn(n, x, /)", "The Bessel function of the second kind, of an integer order n.",
              x=lambda xp, n, x, ans: _from_pole(xp, x, ans, _falling(xp, "yn", n, x))),
-        _own("yv(v, z, /)", "The Bessel function of the second kind, of any real order v.",
+        declare("yv(v, z, /)", "The Bessel function of the second kind, of any real order v.", cupy=None,
              z=lambda xp, v, z, ans: _from_pole(xp, z, ans, _falling(xp, "yv", v, z))),
     ]
 
 
 def _modified() -> list[mg.registry.Op]:
     return [
-        declare("i0(x, /)", "The modified Bessel function of order 0.", numpy=f"{ON_NUMPY}i0", x=lambda xp, x: xp.special.i1(x)),
-        declare("i1(x, /)", "The modified Bessel function of order 1.", numpy=f"{ON_NUMPY}i1",
+        declare("i0(x, /)", "The modified Bessel function of order 0.", jax=OF_JAX, x=lambda xp, x: xp.special.i1(x)),
+        declare("i1(x, /)", "The modified Bessel function of order 1.", jax=OF_JAX,
                 x=lambda xp, x: 0.5 * (xp.special.i0(x) + xp.special.iv(xp.full_like(x, 2.0), x))),
-        _own("iv(v, z, /)", "The modified Bessel function of any real order v.", z=lambda xp, v, z: _rising(xp, "iv", v, z)),
-        _own("k0(x, /)", "The modified Bessel function of the second kind, of order 0.", x=lambda xp, x: -xp.special.k1(x)),
-        _own("k1(x, /)", "The modified Bessel function of the second kind, of order 1.",
+        declare("iv(v, z, /)", "The modified Bessel function of any real order v.", cupy=None, z=lambda xp, v, z: _rising(xp, "iv", v, z)),
+        declare("k0(x, /)", "The modified Bessel function of the second kind, of order 0.", cupy=None, x=lambda xp, x: -xp.special.k1(x)),
+        declare("k1(x, /)", "The modified Bessel function of the second kind, of order 1.", cupy=None,
              x=lambda xp, x: -0.5 * (xp.special.k0(x) + xp.special.kv(xp.full_like(x, 2.0), x))),
-        _own("kv(v, z, /)", "The modified Bessel function of the second kind, of any real order v.",
+        declare("kv(v, z, /)", "The modified Bessel function of the second kind, of any real order v.", cupy=None,
              z=lambda xp, v, z: -_rising(xp, "kv", v, z)),
     ]
 
 
 def _scaled() -> list[mg.registry.Op]:
     return [
-        declare("i0e(x, /)", "exp(-|x|) i0(x).", numpy=f"{ON_NUMPY}i0e", x=_slope_of_i0e),
-        declare("i1e(x, /)", "exp(-|x|) i1(x).", numpy=f"{ON_NUMPY}i1e", x=_slope_of_i1e),
-        _own("ive(v, z, /)", "exp(-|z|) iv(v, z).", z=_slope_of_ive),
-        _own("k0e(x, /)", "exp(x) k0(x).", x=_slope_of_k0e),
-        _own("k1e(x, /)", "exp(x) k1(x).", x=_slope_of_k1e),
-        _own("kve(v, z, /)", "exp(z) kv(v, z).", z=_slope_of_kve),
+        declare("i0e(x, /)", "exp(-|x|) i0(x).", jax=OF_JAX, x=_slope_of_i0e),
+        declare("i1e(x, /)", "exp(-|x|) i1(x).", jax=OF_JAX, x=_slope_of_i1e),
+        declare("ive(v, z, /)", "exp(-|z|) iv(v, z).", cupy=None, z=_slope_of_ive),
+        declare("k0e(x, /)", "exp(x) k0(x).", cupy=None, x=_slope_of_k0e),
+        declare("k1e(x, /)", "exp(x) k1(x).", cupy=None, x=_slope_of_k1e),
+        declare("kve(v, z, /)", "exp(z) kv(v, z).", cupy=None, z=_slope_of_kve),
     ]

@@ -9,22 +9,23 @@ import multigrad as mg
 STANDARD = "multigrad_special.standard:"
 """The forms of the Array API standard, for any library that has nothing better."""
 ON_NUMPY = "multigrad_special.on_numpy:"
+"""SciPy's functions, in the dtype of their arguments."""
 ON_JAX = "multigrad_special.on_jax:"
-"""A form of `standard`, compiled: `on_jax:<name>` is there for each."""
+"""The forms of the standard, compiled."""
+OF_JAX = "jax.scipy.special:"
 CALLS_SCIPY = "multigrad_special.on_jax_by_scipy:"
-"""SciPy's function on the CPU, called from JAX: `on_jax_by_scipy:<name>` is there for each function of scipy.special."""
+"""SciPy's functions on the CPU, called from JAX."""
+OF_CUPY = "cupyx.scipy.special:"
 
 
-def declare(signature: str, doc: str, *, numpy: str | None = "", jax: str | None = "", cupy: str | None = "", standard: bool = True,
+def declare(signature: str, doc: str, *, numpy: str | None = ON_NUMPY, jax: str | None = ON_JAX, cupy: str | None = OF_CUPY,
             **partials: Any) -> mg.registry.Op:
     """Declare the elementwise operation `special.<signature>`.
 
-    Its forward on NumPy, JAX and CuPy is the function of that name in the library's own module of special functions, unless one is
-    given here; None stands for the form in `standard`. Any other library has that form, or with `standard=False` none.
+    `numpy`, `jax` and `cupy` say where its forward on that library is: in a module ("module:"), under the name of the operation; elsewhere
+    ("module:name"); or None, in `standard`, as for any other library.
     """
     name = signature.partition("(")[0]
-    own = {"numpy": (numpy, f"scipy.special:{name}"), "jax": (jax, f"jax.scipy.special:{name}"), "cupy": (cupy, f"cupyx.scipy.special:{name}")}
-    forward = {backend: given or default for backend, (given, default) in own.items() if given is not None}
-    if standard:
-        forward["*"] = STANDARD + name
+    forward = {backend: f"{place}{name}" if place.endswith(":") else place
+               for backend, place in (("numpy", numpy), ("jax", jax), ("cupy", cupy), ("*", STANDARD)) if place is not None}
     return mg.registry.elementwise(f"special.{signature}", doc=doc, chapter="special", forward=forward, **partials)

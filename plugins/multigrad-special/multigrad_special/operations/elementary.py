@@ -9,7 +9,7 @@ import multigrad as mg
 
 from ..standard.elementary import DEGREE
 from ..standard.forms import floats
-from .declare import ON_JAX, ON_NUMPY, declare
+from .declare import declare
 
 LN2, LN10 = math.log(2), math.log(10)
 
@@ -139,44 +139,38 @@ def _pseudo_huber_by_delta(xp: Any, delta: Any, r: Any) -> Any:
     return xp.where(delta < 0, math.nan, excess * (excess / size))
 
 
-def _declare(signature: str, doc: str, jax: str = ON_JAX, cupy: str | None = "", **partials: Any) -> mg.registry.Op:
-    """As `declare`, in the dtype of the floating arguments on NumPy, and compiled on JAX unless its own is given."""
-    name = signature.partition("(")[0]
-    return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name if jax == ON_JAX else jax, cupy=cupy, **partials)
-
-
 def declarations() -> list[mg.registry.Op]:
     return [
-        _declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.",
-                 x=lambda xp, g, ans: g / (3 * ans * ans)),
-        _declare("exp2(x, /)", "2 to the power of each element.", x=lambda xp, ans: ans * LN2),
-        _declare("sinc(x, /)", "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate near 0.", x=_sinc_slope),
-        _declare("exp10(x, /)", "10 to the power of each element.", x=lambda xp, ans: ans * LN10),
-        _declare("cosm1(x, /)", "cos(x) - 1, accurate near 0.", x=lambda xp, x: -xp.sin(x)),
-        _declare("exprel(x, /)", "(exp(x) - 1) / x, 1 at 0. Derivatives of every order are accurate near 0.", x=_exprel_slope),
-        _declare("sindg(x, /)", "The sine of an angle in degrees, exact at multiples of 90.", x=lambda xp, x: DEGREE * xp.special.cosdg(x)),
-        _declare("cosdg(x, /)", "The cosine of an angle in degrees, exact at multiples of 90.", x=lambda xp, x: -DEGREE * xp.special.sindg(x)),
+        declare("cbrt(x, /)", "The real cube root of each element. The gradient at 0 is inf.",
+                x=lambda xp, g, ans: g / (3 * ans * ans)),
+        declare("exp2(x, /)", "2 to the power of each element.", x=lambda xp, ans: ans * LN2),
+        declare("sinc(x, /)", "sin(pi x) / (pi x), 1 at 0, as numpy.sinc. Derivatives of every order are accurate near 0.", x=_sinc_slope),
+        declare("exp10(x, /)", "10 to the power of each element.", x=lambda xp, ans: ans * LN10),
+        declare("cosm1(x, /)", "cos(x) - 1, accurate near 0.", x=lambda xp, x: -xp.sin(x)),
+        declare("exprel(x, /)", "(exp(x) - 1) / x, 1 at 0. Derivatives of every order are accurate near 0.", x=_exprel_slope),
+        declare("sindg(x, /)", "The sine of an angle in degrees, exact at multiples of 90.", x=lambda xp, x: DEGREE * xp.special.cosdg(x)),
+        declare("cosdg(x, /)", "The cosine of an angle in degrees, exact at multiples of 90.", x=lambda xp, x: -DEGREE * xp.special.sindg(x)),
         # SciPy's and cupyx's lose digits near the poles, cotdg(1e-9) more than half of them, and give 0 beyond 1e14.
         declare("tandg(x, /)", "The tangent of an angle in degrees; inf at its poles, and the gradient as well.",
-                numpy=None, jax=f"{ON_JAX}tandg", cupy=None,
+                numpy=None, cupy=None,
                 x=lambda xp, ans: DEGREE * (1 + ans * ans)),
         declare("cotdg(x, /)", "The cotangent of an angle in degrees; inf at its poles, where the gradient is -inf.",
-                numpy=None, jax=f"{ON_JAX}cotdg", cupy=None,
+                numpy=None, cupy=None,
                 x=lambda xp, ans: -DEGREE * (1 + ans * ans)),
-        _declare("radian(d, m, s, /)", "An angle in degrees, minutes and seconds as radians.", d=DEGREE, m=DEGREE / 60, s=DEGREE / 3600),
-        _declare("boxcox(x, lmbda, /)",
-                 "The transformation of Box and Cox, (x**lmbda - 1) / lmbda, log(x) where lmbda is 0; nan where x is negative.",
-                 x=_boxcox_by_x, lmbda=_boxcox_by_lmbda),
-        _declare("boxcox1p(x, lmbda, /)", "boxcox(1 + x, lmbda), accurate near 0; nan where x is below -1.", x=_boxcox1p_by_x,
-                 lmbda=_boxcox1p_by_lmbda),
-        _declare("inv_boxcox(y, lmbda, /)", "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0.",
-                 y=_restored_slope, lmbda=_restored_by_lmbda),
-        _declare("inv_boxcox1p(y, lmbda, /)", "The inverse of boxcox1p: inv_boxcox(y, lmbda) - 1, accurate near 0.",
-                 y=_restored_slope, lmbda=_restored_by_lmbda),
-        _declare("huber(delta, r, /)",
-                 "Huber's loss: r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; inf where delta is negative.",
-                 delta=_huber_by_delta, r=_huber_by_r),
-        _declare("pseudo_huber(delta, r, /)",
-                 "The smooth loss of Huber, delta**2 (sqrt(1 + (r / delta)**2) - 1); inf where delta is negative.",
-                 delta=_pseudo_huber_by_delta, r=_pseudo_huber_by_r),
+        declare("radian(d, m, s, /)", "An angle in degrees, minutes and seconds as radians.", d=DEGREE, m=DEGREE / 60, s=DEGREE / 3600),
+        declare("boxcox(x, lmbda, /)",
+                "The transformation of Box and Cox, (x**lmbda - 1) / lmbda, log(x) where lmbda is 0; nan where x is negative.",
+                x=_boxcox_by_x, lmbda=_boxcox_by_lmbda),
+        declare("boxcox1p(x, lmbda, /)", "boxcox(1 + x, lmbda), accurate near 0; nan where x is below -1.", x=_boxcox1p_by_x,
+                lmbda=_boxcox1p_by_lmbda),
+        declare("inv_boxcox(y, lmbda, /)", "The inverse of boxcox: (1 + lmbda y)**(1 / lmbda), exp(y) where lmbda is 0.",
+                y=_restored_slope, lmbda=_restored_by_lmbda),
+        declare("inv_boxcox1p(y, lmbda, /)", "The inverse of boxcox1p: inv_boxcox(y, lmbda) - 1, accurate near 0.",
+                y=_restored_slope, lmbda=_restored_by_lmbda),
+        declare("huber(delta, r, /)",
+                "Huber's loss: r**2 / 2 where |r| is at most delta, delta (|r| - delta / 2) beyond; inf where delta is negative.",
+                delta=_huber_by_delta, r=_huber_by_r),
+        declare("pseudo_huber(delta, r, /)",
+                "The smooth loss of Huber, delta**2 (sqrt(1 + (r / delta)**2) - 1); inf where delta is negative.",
+                delta=_pseudo_huber_by_delta, r=_pseudo_huber_by_r),
     ]

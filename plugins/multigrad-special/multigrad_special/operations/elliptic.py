@@ -7,19 +7,13 @@ from typing import Any
 import multigrad as mg
 
 from ..standard.elliptic import parts
-from .declare import CALLS_SCIPY, ON_JAX, ON_NUMPY, declare
+from ..standard.forms import order
+from .declare import CALLS_SCIPY, declare
 
 
 def _slope_of_k(xp: Any, m: Any, p: Any) -> Any:
     """By m (DLMF 19.4.1): (E - p K) / (2 m p), of which the numerator is m B."""
     return parts(xp, m, p)[0] / (2 * p)
-
-
-def _floating(xp: Any, order: Any, x: Any) -> Any:
-    """An order as a floating number, so that one less than an unsigned 0 is -1."""
-    if not hasattr(order, "dtype"):
-        return xp.full_like(x, order)
-    return order if xp.isdtype(order.dtype, "real floating") else xp.astype(order, x.dtype)
 
 
 def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
@@ -28,7 +22,7 @@ def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
     At -1 and 1 the slope of order 0 is that of Legendre's polynomials, that of order 2 follows from its factor 1 - x**2, that of order 1
     is infinite; all others are 0. Further derivatives are nan there.
     """
-    m, v = _floating(xp, m, x), _floating(xp, v, x)
+    m, v = order(xp, m, x), order(xp, v, x)
     end = (xp.abs(x) == 1) & (m != 1) & (m != -1) & ((x > 0) | (v == xp.floor(v)))
     product = (v + m) * (v - m + 1)
     inner = xp.where(end, 0.5, x)
@@ -43,16 +37,12 @@ def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     """SciPy's lpmv, also called from JAX, is of any real degree; the form in the standard is of integer degrees."""
-    def own(signature: str, doc: str, **partials: Any) -> mg.registry.Op:
-        name = signature.partition("(")[0]
-        return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, cupy=None, **partials)
-
     return [
-        own("ellipk(m, /)", "The complete elliptic integral of the first kind, of the parameter m.",
+        declare("ellipk(m, /)", "The complete elliptic integral of the first kind, of the parameter m.", cupy=None,
             m=lambda xp, m: _slope_of_k(xp, m, 1 - m)),
-        own("ellipkm1(p, /)", "ellipk(1 - p), exact near p = 0.", p=lambda xp, p: -_slope_of_k(xp, 1 - p, p)),
-        own("ellipe(m, /)", "The complete elliptic integral of the second kind, of the parameter m.",
+        declare("ellipkm1(p, /)", "ellipk(1 - p), exact near p = 0.", cupy=None, p=lambda xp, p: -_slope_of_k(xp, 1 - p, p)),
+        declare("ellipe(m, /)", "The complete elliptic integral of the second kind, of the parameter m.", cupy=None,
             m=lambda xp, m: -0.5 * parts(xp, m, 1 - m)[1]),
         declare("lpmv(m, v, x, /)", "The associated Legendre function of integer order m and real degree v, for x from -1 to 1.",
-                numpy=f"{ON_NUMPY}lpmv", jax=f"{CALLS_SCIPY}lpmv", x=_slope_of_lpmv),
+                jax=CALLS_SCIPY, x=_slope_of_lpmv),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import multigrad as mg
 
 from ..standard.forms import floats
-from .declare import ON_JAX, ON_NUMPY, declare
+from .declare import OF_JAX, declare
 
 
 def _logit_slope(xp: Any, x: Any) -> Any:
@@ -56,19 +56,18 @@ def _kl_div_by_y(xp: Any, x: Any, y: Any) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        declare("expit(x, /)", "The logistic function 1 / (1 + exp(-x)) of each element.", numpy=f"{ON_NUMPY}expit",
-                 x=lambda xp, x: xp.special.expit(x) * xp.special.expit(-x)),
-        declare("log_expit(x, /)", "log(expit(x)), accurate where expit(x) is tiny.", numpy=f"{ON_NUMPY}log_expit", jax="jax.nn:log_sigmoid",
-                 x=lambda xp, x: xp.special.expit(-x)),
-        declare("logit(x, /)", "log(x / (1 - x)), the inverse of expit; nan outside [0, 1].", numpy=f"{ON_NUMPY}logit", x=_logit_slope),
-        declare("xlogy(x, y, /)", "x log(y), 0 where x is 0.", numpy=f"{ON_NUMPY}xlogy", x=_xlogy_by_x, y=_xlogy_by_y),
-        declare("xlog1py(x, y, /)", "x log(1 + y), 0 where x is 0.", numpy=f"{ON_NUMPY}xlog1py", x=_xlog1py_by_x, y=_xlog1py_by_y),
-        declare("entr(x, /)", "-x log(x), 0 at 0 and -inf below. At 0 the slope is inf.", numpy=f"{ON_NUMPY}entr",
-                 x=lambda xp, x: -1 - xp.log(x)),
+        declare("expit(x, /)", "The logistic function 1 / (1 + exp(-x)) of each element.", jax=OF_JAX,
+                x=lambda xp, x: xp.special.expit(x) * xp.special.expit(-x)),
+        declare("log_expit(x, /)", "log(expit(x)), accurate where expit(x) is tiny.", jax="jax.nn:log_sigmoid",
+                x=lambda xp, x: xp.special.expit(-x)),
+        declare("logit(x, /)", "log(x / (1 - x)), the inverse of expit; nan outside [0, 1].", jax=OF_JAX, x=_logit_slope),
+        declare("xlogy(x, y, /)", "x log(y), 0 where x is 0.", jax=OF_JAX, x=_xlogy_by_x, y=_xlogy_by_y),
+        declare("xlog1py(x, y, /)", "x log(1 + y), 0 where x is 0.", jax=OF_JAX, x=_xlog1py_by_x, y=_xlog1py_by_y),
+        declare("entr(x, /)", "-x log(x), 0 at 0 and -inf below. At 0 the slope is inf.", jax=OF_JAX,
+                x=lambda xp, x: -1 - xp.log(x)),
         # JAX's have 3 digits and none where x is near y.
         declare("rel_entr(x, y, /)", "x log(x / y), 0 where x is 0 and y is not negative, inf where either is negative.",
-                 numpy=f"{ON_NUMPY}rel_entr", jax=f"{ON_JAX}rel_entr",
-                 x=lambda xp, x, y: _log_ratio(xp, x, y) + 1, y=lambda xp, x, y: -_xlogy_by_y(xp, x, y)),
-        declare("kl_div(x, y, /)", "x log(x / y) - x + y, with the exceptions of rel_entr.", numpy=f"{ON_NUMPY}kl_div", jax=f"{ON_JAX}kl_div",
-                 x=_log_ratio, y=_kl_div_by_y),
+                x=lambda xp, x, y: _log_ratio(xp, x, y) + 1, y=lambda xp, x, y: -_xlogy_by_y(xp, x, y)),
+        declare("kl_div(x, y, /)", "x log(x / y) - x + y, with the exceptions of rel_entr.",
+                x=_log_ratio, y=_kl_div_by_y),
     ]

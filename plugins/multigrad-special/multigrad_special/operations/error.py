@@ -8,7 +8,7 @@ from typing import Any
 import multigrad as mg
 
 from ..standard import refuse
-from .declare import ON_JAX, ON_NUMPY, declare
+from .declare import declare
 
 SLOPE = 2 / math.sqrt(math.pi)
 
@@ -70,22 +70,21 @@ def _gelu_slope(xp: Any, x: Any, approximate: str) -> Any:
 
 def declarations() -> list[mg.registry.Op]:
     return [
-        declare("erf(x, /)", "The error function of each element.", numpy=f"{ON_NUMPY}erf", jax=f"{ON_JAX}erf",
-                 x=lambda xp, x: SLOPE * xp.exp(-x * x)),
-        declare("erfc(x, /)", "1 - erf(x), accurate where erf(x) is near 1.", numpy=f"{ON_NUMPY}erfc", jax=f"{ON_JAX}erfc",
-                 x=lambda xp, x: -SLOPE * xp.exp(-x * x)),
-        declare("erfcx(x, /)", "exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi)).", numpy=f"{ON_NUMPY}erfcx", jax=f"{ON_JAX}erfcx",
+        declare("erf(x, /)", "The error function of each element.",
+                x=lambda xp, x: SLOPE * xp.exp(-x * x)),
+        declare("erfc(x, /)", "1 - erf(x), accurate where erf(x) is near 1.",
+                x=lambda xp, x: -SLOPE * xp.exp(-x * x)),
+        declare("erfcx(x, /)", "exp(x**2) erfc(x), which far out is 1 / (x sqrt(pi)).",
                 x=_erfcx_slope),
-        declare("erfinv(x, /)", "The inverse of erf; nan outside [-1, 1].", numpy=f"{ON_NUMPY}erfinv", jax=f"{ON_JAX}erfinv",
-                 x=lambda xp, ans: xp.exp(ans * ans) / SLOPE),
-        declare("ndtr(x, /)", "The distribution function of the normal distribution.", numpy=f"{ON_NUMPY}ndtr", jax=f"{ON_JAX}ndtr",
-                 x=lambda xp, x: xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
+        declare("erfinv(x, /)", "The inverse of erf; nan outside [-1, 1].",
+                x=lambda xp, ans: xp.exp(ans * ans) / SLOPE),
+        declare("ndtr(x, /)", "The distribution function of the normal distribution.",
+                x=lambda xp, x: xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
         # JAX's log_ndtr has 10 digits below -20, the derivative by its erfinv 11 next to 1; its erfcx is as young as 2025.
-        declare("log_ndtr(x, /)", "The logarithm of ndtr(x), accurate where that is tiny.", numpy=f"{ON_NUMPY}log_ndtr", jax=f"{ON_JAX}log_ndtr",
-                 x=_log_ndtr_slope),
-        declare("ndtri(x, /)", "The quantile of the normal distribution, the inverse of ndtr; nan outside [0, 1].", numpy=f"{ON_NUMPY}ndtri",
-                jax=f"{ON_JAX}ndtri",
-                 x=lambda xp, ans: math.sqrt(2 * math.pi) * xp.exp(0.5 * ans * ans)),
+        declare("log_ndtr(x, /)", "The logarithm of ndtr(x), accurate where that is tiny.",
+                x=_log_ndtr_slope),
+        declare("ndtri(x, /)", "The quantile of the normal distribution, the inverse of ndtr; nan outside [0, 1].",
+                x=lambda xp, ans: math.sqrt(2 * math.pi) * xp.exp(0.5 * ans * ans)),
         mg.registry.elementwise("special.gelu(x, /, approximate='none')", forward=_gelu, x=_gelu_slope, chapter="special",
                                 doc="x ndtr(x), the Gaussian error linear unit; with approximate='tanh' the approximation by tanh. "
                                     "As torch.nn.functional.gelu; 0 at -inf, where PyTorch gives nan."),

@@ -8,8 +8,9 @@ from typing import Any
 
 import multigrad as mg
 
-from ..standard.gamma import BERNOULLI
-from .declare import ON_JAX, ON_NUMPY, declare
+from ..standard.forms import floats
+from ..standard.gamma_series import BERNOULLI
+from .declare import declare
 
 
 def _alike(xp: Any, *given: Any) -> Any:
@@ -22,12 +23,12 @@ def _alike(xp: Any, *given: Any) -> Any:
     return tuple(xp.astype(x, dtype) if hasattr(x, "dtype") and not xp.isdtype(x.dtype, "real floating") else x for x in given)
 
 
-def _digamma_step(xp: Any, a: Any, b: Any) -> Any:
+def digamma_step(xp: Any, a: Any, b: Any) -> Any:
     """digamma(a + b) - digamma(a); for positive a and a + b as a sum of terms of one sign, since the two may almost be equal.
 
     Shifted by recurrence, then the difference of the asymptotic series (Abramowitz and Stegun, 6.3.6 and 6.3.18).
     """
-    a, b = _alike(xp, a, b)
+    a, b = floats(xp, a, b)
     positive = (a > 0) & (a + b > 0)
     low, step = xp.where(positive, a, 1.0), xp.where(positive, b, 1.0)
     high = low + step
@@ -52,7 +53,7 @@ def _loggamma_slope(xp: Any, x: Any) -> Any:
     return xp.special.digamma(x if _is_complex(xp, x) else xp.where(x < 0, math.nan, x))
 
 
-def _rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
+def rgamma_slope(xp: Any, x: Any, ans: Any) -> Any:
     """-digamma(x) / gamma(x); about the poles, where gamma(1 - x) sin(pi x) / pi has none (DLMF 5.5.3), the derivative of that."""
     if _is_complex(xp, x):
         nearest = xp.round(xp.real(x))
@@ -92,7 +93,7 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
     With both z and z + m at or below 0, poch = P sin(pi z) / sin(pi (z + m)) with P = poch(1 - z - m, m); the quotient depends on z only
     if m is no integer.
     """
-    z, m = _alike(xp, z, m)
+    z, m = floats(xp, z, m)
     top = z + m
     low, high = z <= 0, top <= 0
     both, up = low & high, low & ~high
@@ -104,14 +105,14 @@ def _poch_by_z(xp: Any, z: Any, m: Any, ans: Any) -> Any:
     jump = (sine == 0) & (m == xp.round(m))  # by m, where poch is a polynomial in z: a root has no derivative at 0
     turn = xp.where(jump, 0 * xp.sqrt(xp.where(jump, 0 * m, 1.0)), _sine(xp, m))
     sine = xp.where(jump, 1.0, sine)
-    by_both = -ans * _digamma_step(xp, a, step) + xp.special.poch(a, step) * math.pi * turn / (sine * sine)
-    plain = ans * _digamma_step(xp, xp.where(low, 1.0, z), xp.where(low, 0.0, m))
+    by_both = -ans * digamma_step(xp, a, step) + xp.special.poch(a, step) * math.pi * turn / (sine * sine)
+    plain = ans * digamma_step(xp, xp.where(low, 1.0, z), xp.where(low, 0.0, m))
     return xp.where(both, by_both, xp.where(up, by_up, plain))
 
 
 def _poch_by_m(xp: Any, z: Any, m: Any, ans: Any) -> Any:
     """ans digamma(z + m), by reflection (DLMF 5.5.4) where z + m <= 0; nan where it jumps since z is a pole, too."""
-    z, m = _alike(xp, z, m)
+    z, m = floats(xp, z, m)
     top = z + m
     high = top <= 0
     sine = _sine(xp, z, m)
@@ -130,13 +131,13 @@ def _times_digamma(xp: Any, ans: Any, n: Any, u: Any) -> Any:
 
 def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     """ans (digamma(n + 1) - digamma(n - k + 1)); where both are of numbers at or below 0, the difference of their reflections (DLMF 5.5.4)."""
-    n, k = _alike(xp, n, k)
+    n, k = floats(xp, n, k)
     p, known = n - k + 1, ~((n < 0) & (n == xp.round(n)))
     inside = (p > 0) & (n > -1)
     sine = _sine(xp, n, -k)
     below = known & (p <= 0) & (n < -1) & (sine != 0)
     low, step = xp.where(below, -n, xp.where(inside, p, 1.0)), xp.where(inside | below, k, 0.0)
-    near = ans * xp.where(below, -_digamma_step(xp, low, step), _digamma_step(xp, low, step))
+    near = ans * xp.where(below, -digamma_step(xp, low, step), digamma_step(xp, low, step))
     turned = ans * math.pi * _sine(xp, k) / xp.where(below, _sine(xp, n) * sine, 1.0)
     apart = xp.where(inside | below | ~known, 1.0, n)
     plain = ans * xp.special.digamma(apart + 1) - _times_digamma(xp, ans, apart, xp.where(inside | below, 1.0, p))
@@ -145,10 +146,10 @@ def _binom_by_n(xp: Any, n: Any, k: Any, ans: Any) -> Any:
 
 def _binom_by_k(xp: Any, n: Any, k: Any, ans: Any) -> Any:
     """ans (digamma(n - k + 1) - digamma(k + 1))."""
-    n, k = _alike(xp, n, k)
+    n, k = floats(xp, n, k)
     p, q, known = n - k + 1, k + 1, ~((n < 0) & (n == xp.round(n)))
     inside = (p > 0) & (q > 0)
-    step = ans * _digamma_step(xp, xp.where(inside, q, 1.0), xp.where(inside, n - 2 * k, 0.0))
+    step = ans * digamma_step(xp, xp.where(inside, q, 1.0), xp.where(inside, n - 2 * k, 0.0))
     apart = xp.where(inside | ~known, 1.0, n)
     plain = _times_digamma(xp, ans, apart, xp.where(inside, 1.0, p)) - _times_digamma(xp, ans, apart, xp.where(inside, 1.0, q))
     return xp.where(known, xp.where(inside, step, plain), math.nan)
@@ -159,14 +160,14 @@ def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
 
     Where a or b is negative and the sum below 1/2, digamma(a + b) is reflected: where it has a pole, ans is 0 (DLMF 5.5.3, 5.5.4).
     """
-    a, b = _alike(xp, a, b)
+    a, b = floats(xp, a, b)
     low = (a + b < 0.5) & ((a <= 0) | (b <= 0))
     rest = xp.where(low, 1 - (a + b), 0.5)
     most, least = xp.where(low & (a < b), b, a), xp.where(low & (a < b), a, b)
     turn = _cosine(xp, a, b) / xp.where(low, _sine(xp, least), 1.0)
     turned = ans * (xp.special.digamma(xp.where(low, a, 0.5)) - xp.special.digamma(rest))
     turned = turned + math.pi * turn * xp.special.beta(xp.where(low, most, 1.0), rest)
-    return xp.where(low, turned, -ans * _digamma_step(xp, xp.where(low, 1.0, a), xp.where(low, 1.0, b)))
+    return xp.where(low, turned, -ans * digamma_step(xp, xp.where(low, 1.0, a), xp.where(low, 1.0, b)))
 
 
 def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
@@ -185,33 +186,30 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
 def declarations() -> list[mg.registry.Op]:
     return [
         # JAX's gammaln and digamma have 3 digits in float32 next to their zeros, its gamma 4 where it is large.
-        declare("gamma(x, /)", "The gamma function of each element.", numpy=f"{ON_NUMPY}gamma", jax=f"{ON_JAX}gamma",
+        declare("gamma(x, /)", "The gamma function of each element.",
                 x=lambda xp, x, ans: ans * xp.special.digamma(x)),
-        declare("gammaln(x, /)", "The logarithm of the absolute value of the gamma function of each element.",
-                numpy=f"{ON_NUMPY}gammaln", jax=f"{ON_JAX}gammaln", x=lambda xp, x: xp.special.digamma(x)),
+        declare("gammaln(x, /)", "The logarithm of the absolute value of the gamma function of each element.", x=lambda xp, x: xp.special.digamma(x)),
         declare("loggamma(x, /)", "The logarithm of the gamma function of each element: nan below 0, of complex arrays the branch that is cut there.",
-                numpy=f"{ON_NUMPY}loggamma", jax=f"{ON_JAX}loggamma", x=_loggamma_slope),
-        declare("rgamma(x, /)", "1 / gamma(x), which has no poles.", numpy=f"{ON_NUMPY}rgamma", jax=f"{ON_JAX}rgamma", x=_rgamma_slope),
-        declare("gammasgn(x, /)", "The sign of gamma(x), at 0 that of the zero; nan at the other poles.",
-                numpy=f"{ON_NUMPY}gammasgn", jax=f"{ON_JAX}gammasgn", x=0.0),
+                x=_loggamma_slope),
+        declare("rgamma(x, /)", "1 / gamma(x), which has no poles.", x=rgamma_slope),
+        declare("gammasgn(x, /)", "The sign of gamma(x), at 0 that of the zero; nan at the other poles.", x=0.0),
         declare("digamma(x, /)", "The derivative of the logarithm of the gamma function at each element.",
-                numpy=f"{ON_NUMPY}digamma", jax=f"{ON_JAX}digamma", x=lambda xp, x: xp.special.polygamma(1, x)),
+                x=lambda xp, x: xp.special.polygamma(1, x)),
         mg.registry.composite("special.psi(x, /)", lambda xp, x: xp.special.digamma(x), chapter="special",
                               doc="Another name of digamma, by which SciPy looks for it."),
         # SciPy's turns float32 into float64; JAX's is wrong below 0, even in its sign, and cupyx's is written as SciPy's.
         declare("polygamma(n, x, /)", "The derivative of order n of digamma at each element; nan unless n is an integer, 0 or more. There is no "
-                "derivative by n; of a complex x it is one int, at most 100.",
-                numpy=f"{ON_NUMPY}polygamma", jax=f"{ON_JAX}polygamma", cupy=None,
+                "derivative by n; of a complex x it is one int, at most 100.", cupy=None,
                 x=lambda xp, n, n_scalar, x: xp.special.polygamma((n if n_scalar is None else n_scalar) + 1, x)),
         mg.registry.composite("special.multigammaln(a: array, /, d)", _multigammaln, chapter="special",
                               doc="The logarithm of the multivariate gamma function of dimension d, an int; nan unless a > (d - 1) / 2, "
                                   "where SciPy raises."),
-        declare("beta(a, b, /)", "The beta function, gamma(a) gamma(b) / gamma(a + b).", numpy=f"{ON_NUMPY}beta", jax=f"{ON_JAX}beta",
+        declare("beta(a, b, /)", "The beta function, gamma(a) gamma(b) / gamma(a + b).",
                 a=lambda xp, a, b, ans: _beta_slope(xp, a, b, ans), b=lambda xp, a, b, ans: _beta_slope(xp, b, a, ans)),
-        declare("betaln(a, b, /)", "The logarithm of the absolute value of the beta function.", numpy=f"{ON_NUMPY}betaln", jax=f"{ON_JAX}betaln",
-                a=lambda xp, a, b: -_digamma_step(xp, a, b), b=lambda xp, a, b: -_digamma_step(xp, b, a)),
-        declare("poch(z, m, /)", "gamma(z + m) / gamma(z), Pochhammer's symbol.", numpy=f"{ON_NUMPY}poch", jax=f"{ON_JAX}poch",
+        declare("betaln(a, b, /)", "The logarithm of the absolute value of the beta function.",
+                a=lambda xp, a, b: -digamma_step(xp, a, b), b=lambda xp, a, b: -digamma_step(xp, b, a)),
+        declare("poch(z, m, /)", "gamma(z + m) / gamma(z), Pochhammer's symbol.",
                 z=_poch_by_z, m=_poch_by_m),
         declare("binom(n, k, /)", "The binomial coefficient, gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)); nan where n is a negative integer.",
-                numpy=f"{ON_NUMPY}binom", jax=f"{ON_JAX}binom", n=_binom_by_n, k=_binom_by_k),
+                n=_binom_by_n, k=_binom_by_k),
     ]

@@ -12,15 +12,7 @@ import multigrad as mg
 
 from ..standard import beta_quantiles as quantiles
 from ..standard import incomplete_beta as tails
-from .declare import CALLS_SCIPY, ON_JAX, ON_NUMPY, declare
-
-INVERSES = ("betaincinv", "betainccinv", "fdtri", "stdtrit", "bdtri", "nbdtri")
-
-
-def _declare(signature: str, doc: str, *, cupy: str | None = "", **partials: Any) -> mg.registry.Op:
-    """On JAX the forms of the standard: JAX has betainc alone, with fewer digits. Those of the inverses take XLA ten seconds to compile."""
-    name = signature.partition("(")[0]
-    return declare(signature, doc, numpy=f"{ON_NUMPY}{name}", jax=f"{CALLS_SCIPY if name in INVERSES else ON_JAX}{name}", cupy=cupy, **partials)
+from .declare import CALLS_SCIPY, declare
 
 
 def _share(xp: Any, a: Any, b: Any, y: Any, ans: Any) -> tuple[Any, ...]:
@@ -44,64 +36,65 @@ def _chance_n(xp: Any, k: Any, n: Any, y: Any) -> tuple[Any, ...]:
 
 
 def declarations() -> list[mg.registry.Op]:
+    """JAX has betainc alone, with fewer digits than the form of the standard. The forms of the inverses take XLA ten seconds to compile."""
     return [*_of_shares(), *_of_ratios(), *_of_counts()]
 
 
 def _of_shares() -> list[mg.registry.Op]:
     return [
-        _declare("betainc(a, b, x, /)", "The regularized incomplete beta function I_x(a, b).",
-                 a=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=True),
-                 b=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=False),
-                 x=lambda xp, a, b, x: tails.beta_density(xp, a, b, x)),
-        _declare("betaincc(a, b, x, /)", "1 - I_x(a, b), accurate where it is small.", cupy=None,
-                 a=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=True),
-                 b=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=False),
-                 x=lambda xp, a, b, x: -tails.beta_density(xp, a, b, x)),
-        _declare("betaincinv(a, b, y, /)", "The x at which I_x(a, b) is y; nan where y is outside [0, 1].",
-                 a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=True),
-                 b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=False),
-                 y=lambda xp, a, b, y, ans: quantiles.share_slope(xp, *_share(xp, a, b, y, ans))),
-        _declare("betainccinv(a, b, y, /)", "The x at which 1 - I_x(a, b) is y; nan where y is outside [0, 1].", cupy=None,
-                 a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=True),
-                 b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=False),
-                 y=lambda xp, a, b, y, ans: -quantiles.share_slope(xp, *_share_c(xp, a, b, y, ans))),
+        declare("betainc(a, b, x, /)", "The regularized incomplete beta function I_x(a, b).",
+                a=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=True),
+                b=lambda xp, a, b, x: tails.beta_partial(xp, a, b, x, by_a=False),
+                x=lambda xp, a, b, x: tails.beta_density(xp, a, b, x)),
+        declare("betaincc(a, b, x, /)", "1 - I_x(a, b), accurate where it is small.", cupy=None,
+                a=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=True),
+                b=lambda xp, a, b, x: -tails.beta_partial(xp, a, b, x, by_a=False),
+                x=lambda xp, a, b, x: -tails.beta_density(xp, a, b, x)),
+        declare("betaincinv(a, b, y, /)", "The x at which I_x(a, b) is y; nan where y is outside [0, 1].", jax=CALLS_SCIPY,
+                a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=True),
+                b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share(xp, a, b, y, ans), by_a=False),
+                y=lambda xp, a, b, y, ans: quantiles.share_slope(xp, *_share(xp, a, b, y, ans))),
+        declare("betainccinv(a, b, y, /)", "The x at which 1 - I_x(a, b) is y; nan where y is outside [0, 1].", jax=CALLS_SCIPY, cupy=None,
+                a=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=True),
+                b=lambda xp, a, b, y, ans: quantiles.share_partial(xp, *_share_c(xp, a, b, y, ans), by_a=False),
+                y=lambda xp, a, b, y, ans: -quantiles.share_slope(xp, *_share_c(xp, a, b, y, ans))),
     ]
 
 
 def _of_ratios() -> list[mg.registry.Op]:
     return [
-        _declare("fdtr(dfn, dfd, x, /)", "The distribution function of the F distribution with dfn and dfd degrees of freedom.",
-                 dfn=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=True),
-                 dfd=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=False),
-                 x=lambda xp, dfn, dfd, x: tails.f_density(xp, dfn, dfd, x)),
-        _declare("fdtrc(dfn, dfd, x, /)", "1 - fdtr(dfn, dfd, x), accurate where it is small.",
-                 dfn=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=True),
-                 dfd=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=False),
-                 x=lambda xp, dfn, dfd, x: -tails.f_density(xp, dfn, dfd, x)),
-        _declare("fdtri(dfn, dfd, p, /)", "The x at which fdtr(dfn, dfd, x) is p.",
-                 dfn=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=True) / tails.f_density(xp, dfn, dfd, ans),
-                 dfd=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=False) / tails.f_density(xp, dfn, dfd, ans),
-                 p=lambda xp, dfn, dfd, ans: 1 / tails.f_density(xp, dfn, dfd, ans)),
-        _declare("stdtr(df, x, /)", "The distribution function of Student's t distribution with df degrees of freedom.", cupy=None,
-                 df=lambda xp, df, x: tails.t_partial(xp, df, x), x=lambda xp, df, x: tails.t_density(xp, df, x)),
-        _declare("stdtrit(df, p, /)", "The x at which stdtr(df, x) is p.", cupy=None,
-                 df=lambda xp, df, ans: -tails.t_partial(xp, df, ans) / tails.t_density(xp, df, ans),
-                 p=lambda xp, df, ans: 1 / tails.t_density(xp, df, ans)),
+        declare("fdtr(dfn, dfd, x, /)", "The distribution function of the F distribution with dfn and dfd degrees of freedom.",
+                dfn=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=True),
+                dfd=lambda xp, dfn, dfd, x: tails.f_partial(xp, dfn, dfd, x, by_a=False),
+                x=lambda xp, dfn, dfd, x: tails.f_density(xp, dfn, dfd, x)),
+        declare("fdtrc(dfn, dfd, x, /)", "1 - fdtr(dfn, dfd, x), accurate where it is small.",
+                dfn=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=True),
+                dfd=lambda xp, dfn, dfd, x: -tails.f_partial(xp, dfn, dfd, x, by_a=False),
+                x=lambda xp, dfn, dfd, x: -tails.f_density(xp, dfn, dfd, x)),
+        declare("fdtri(dfn, dfd, p, /)", "The x at which fdtr(dfn, dfd, x) is p.", jax=CALLS_SCIPY,
+                dfn=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=True) / tails.f_density(xp, dfn, dfd, ans),
+                dfd=lambda xp, dfn, dfd, ans: -tails.f_partial(xp, dfn, dfd, ans, by_a=False) / tails.f_density(xp, dfn, dfd, ans),
+                p=lambda xp, dfn, dfd, ans: 1 / tails.f_density(xp, dfn, dfd, ans)),
+        declare("stdtr(df, x, /)", "The distribution function of Student's t distribution with df degrees of freedom.", cupy=None,
+                df=lambda xp, df, x: tails.t_partial(xp, df, x), x=lambda xp, df, x: tails.t_density(xp, df, x)),
+        declare("stdtrit(df, p, /)", "The x at which stdtr(df, x) is p.", jax=CALLS_SCIPY, cupy=None,
+                df=lambda xp, df, ans: -tails.t_partial(xp, df, ans) / tails.t_density(xp, df, ans),
+                p=lambda xp, df, ans: 1 / tails.t_density(xp, df, ans)),
     ]
 
 
 def _of_counts() -> list[mg.registry.Op]:
     return [
-        _declare("bdtr(k, n, p, /)", "The probability of at most floor(k) successes in n trials of probability p; differentiable by p.",
-                 p=lambda xp, k, n, p: -tails.bdtr_slope(xp, k, n, p)),
-        _declare("bdtrc(k, n, p, /)", "The probability of more than floor(k) successes in n trials of probability p; differentiable by p.",
-                 p=lambda xp, k, n, p: tails.bdtrc_slope(xp, k, n, p)),
-        _declare("bdtri(k, n, y, /)", "The p at which bdtr(k, n, p) is y; differentiable by y.",
-                 y=lambda xp, k, n, y: -quantiles.share_slope(xp, *_chance(xp, k, n, y))),
-        _declare("nbdtr(k, n, p, /)", "The probability of at most k failures before the n-th success of probability p; differentiable by p.",
-                 p=lambda xp, k, n, p: tails.nbdtr_slope(xp, k, n, p)),
-        _declare("nbdtrc(k, n, p, /)", "The probability of more than k failures before the n-th success of probability p; differentiable by p.",
-                 p=lambda xp, k, n, p: -tails.nbdtr_slope(xp, k, n, p)),
-        _declare("nbdtri(k, n, y, /)", "The p at which nbdtr(k, n, p) is y; differentiable by y.",
-                 y=lambda xp, k, n, y: quantiles.share_slope(xp, *_chance_n(xp, k, n, y))),
+        declare("bdtr(k, n, p, /)", "The probability of at most floor(k) successes in n trials of probability p; differentiable by p.",
+                p=lambda xp, k, n, p: -tails.bdtr_slope(xp, k, n, p)),
+        declare("bdtrc(k, n, p, /)", "The probability of more than floor(k) successes in n trials of probability p; differentiable by p.",
+                p=lambda xp, k, n, p: tails.bdtrc_slope(xp, k, n, p)),
+        declare("bdtri(k, n, y, /)", "The p at which bdtr(k, n, p) is y; differentiable by y.", jax=CALLS_SCIPY,
+                y=lambda xp, k, n, y: -quantiles.share_slope(xp, *_chance(xp, k, n, y))),
+        declare("nbdtr(k, n, p, /)", "The probability of at most k failures before the n-th success of probability p; differentiable by p.",
+                p=lambda xp, k, n, p: tails.nbdtr_slope(xp, k, n, p)),
+        declare("nbdtrc(k, n, p, /)", "The probability of more than k failures before the n-th success of probability p; differentiable by p.",
+                p=lambda xp, k, n, p: -tails.nbdtr_slope(xp, k, n, p)),
+        declare("nbdtri(k, n, y, /)", "The p at which nbdtr(k, n, p) is y; differentiable by y.", jax=CALLS_SCIPY,
+                y=lambda xp, k, n, y: quantiles.share_slope(xp, *_chance_n(xp, k, n, y))),
     ]

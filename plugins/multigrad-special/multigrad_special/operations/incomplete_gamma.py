@@ -1,8 +1,8 @@
 """The incomplete gamma functions, their inverses, and the distributions that are made of them.
 
 With f the density x**(a-1) exp(-x) / gamma(a), the derivative of P(a, x) by x is f (DLMF 8.8.13), and that by a is -x f s, where s is an integral
-over the smaller tail: see standard/gamma_tails.py. The inverses have the implicit derivatives: by a it is x s, by y it is 1 / f, which
-is taken as x times the integral of that tail over the probability, since f at the rounded x would be less accurate.
+over the smaller tail: see standard/gamma_tails.py. An inverse x(a, y) has the derivatives dx/da = x s and
+dx/dy = 1 / f. The latter is computed as x times the integral of that tail, divided by the tail: f at the rounded x has fewer digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import multigrad as mg
 
 from ..standard import gamma_tails
 from ..standard.forms import elementwise
-from .declare import ON_JAX, ON_NUMPY, declare
+from .declare import declare
 
 
 @elementwise
@@ -128,46 +128,41 @@ def _poisson_quantile_slope(xp: Any, k: Any, m: Any, y: Any) -> Any:
 # ----- declarations -----
 
 
-def _declare(signature: str, doc: str, **partials: Any) -> mg.registry.Op:
-    """On JAX our forms. Its own two have 7 digits for small a in float64, and none in float32 (seen in 0.10.2); it lacks the rest."""
-    name = signature.partition("(")[0]
-    return declare(signature, doc, numpy=ON_NUMPY + name, jax=ON_JAX + name, **partials)
-
-
 def declarations() -> list[mg.registry.Op]:
+    """JAX's own two have 7 digits for small a in float64, and none in float32 (seen in 0.10.2); it lacks the rest."""
     return [*_of_gamma(), *_of_distributions()]
 
 
 def _of_gamma() -> list[mg.registry.Op]:
     return [
-        _declare("gammainc(a, x, /)", "The regularized lower incomplete gamma function.",
-                 a=lambda xp, a, x: -_by_shape(xp, a, x), x=lambda xp, a, x: _density(xp, a, x)),
-        _declare("gammaincc(a, x, /)", "The regularized upper incomplete gamma function.",
-                 a=lambda xp, a, x: _by_shape(xp, a, x), x=lambda xp, a, x: -_density(xp, a, x)),
-        _declare("gammaincinv(a, y, /)", "Where gammainc(a, x) is y; nan outside [0, 1].",
-                 a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y)),
-        _declare("gammainccinv(a, y, /)", "Where gammaincc(a, x) is y; nan outside [0, 1].",
-                 a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y)),
+        declare("gammainc(a, x, /)", "The regularized lower incomplete gamma function.",
+                a=lambda xp, a, x: -_by_shape(xp, a, x), x=lambda xp, a, x: _density(xp, a, x)),
+        declare("gammaincc(a, x, /)", "The regularized upper incomplete gamma function.",
+                a=lambda xp, a, x: _by_shape(xp, a, x), x=lambda xp, a, x: -_density(xp, a, x)),
+        declare("gammaincinv(a, y, /)", "Where gammainc(a, x) is y; nan outside [0, 1].",
+                a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: _quantile_slope(xp, a, ans, y, 1 - y)),
+        declare("gammainccinv(a, y, /)", "Where gammaincc(a, x) is y; nan outside [0, 1].",
+                a=lambda xp, a, ans: _quantile_by_shape(xp, a, ans), y=lambda xp, a, y, ans: -_quantile_slope(xp, a, ans, 1 - y, y)),
     ]
 
 
 def _of_distributions() -> list[mg.registry.Op]:
     return [
-        _declare("gdtr(a, b, x, /)", "The distribution function of the gamma distribution of rate a and shape b, gammainc(b, a x).",
-                 a=lambda xp, a, b, x: _rate_slope(xp, a, b, x), b=lambda xp, a, b, x: -_shape_slope(xp, a, b, x),
-                 x=lambda xp, a, b, x: _rate_slope(xp, x, b, a)),
-        _declare("gdtrc(a, b, x, /)", "1 - gdtr(a, b, x), accurate where it is small.",
-                 a=lambda xp, a, b, x: -_rate_slope(xp, a, b, x), b=lambda xp, a, b, x: _shape_slope(xp, a, b, x),
-                 x=lambda xp, a, b, x: -_rate_slope(xp, x, b, a)),
+        declare("gdtr(a, b, x, /)", "The distribution function of the gamma distribution of rate a and shape b, gammainc(b, a x).",
+                a=lambda xp, a, b, x: _rate_slope(xp, a, b, x), b=lambda xp, a, b, x: -_shape_slope(xp, a, b, x),
+                x=lambda xp, a, b, x: _rate_slope(xp, x, b, a)),
+        declare("gdtrc(a, b, x, /)", "1 - gdtr(a, b, x), accurate where it is small.",
+                a=lambda xp, a, b, x: -_rate_slope(xp, a, b, x), b=lambda xp, a, b, x: _shape_slope(xp, a, b, x),
+                x=lambda xp, a, b, x: -_rate_slope(xp, x, b, a)),
         mg.registry.composite("special.chdtr(df, x, /)", chdtr, chapter="special",
                               doc="The distribution function of the chi-square distribution, gammainc(df / 2, x / 2)."),
         mg.registry.composite("special.chdtrc(df, x, /)", chdtrc, chapter="special", doc="1 - chdtr(df, x), accurate where it is small."),
-        _declare("chdtri(df, y, /)", "Where chdtrc(df, x) is y; nan outside [0, 1].",
-                 df=lambda xp, df, ans: _chi_quantile_by_df(xp, df, ans), y=lambda xp, df, y, ans: _chi_quantile_slope(xp, df, ans, y)),
-        _declare("pdtr(k, m, /)", "The distribution function of the Poisson distribution of mean m, gammaincc(floor(k) + 1, m); differentiable by m.",
-                 m=lambda xp, k, m: -_poisson_slope(xp, k, m)),
-        _declare("pdtrc(k, m, /)", "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
-                 m=lambda xp, k, m: _poisson_slope(xp, k, m)),
-        _declare("pdtri(k, y, /)", "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; differentiable by y.",
-                 y=lambda xp, k, y, ans: _poisson_quantile_slope(xp, k, ans, y)),
+        declare("chdtri(df, y, /)", "Where chdtrc(df, x) is y; nan outside [0, 1].",
+                df=lambda xp, df, ans: _chi_quantile_by_df(xp, df, ans), y=lambda xp, df, y, ans: _chi_quantile_slope(xp, df, ans, y)),
+        declare("pdtr(k, m, /)", "The distribution function of the Poisson distribution of mean m, gammaincc(floor(k) + 1, m); differentiable by m.",
+                m=lambda xp, k, m: -_poisson_slope(xp, k, m)),
+        declare("pdtrc(k, m, /)", "1 - pdtr(k, m), accurate where it is small; differentiable by m.",
+                m=lambda xp, k, m: _poisson_slope(xp, k, m)),
+        declare("pdtri(k, y, /)", "The mean m at which pdtr(k, m) is y; nan outside [0, 1). k is cut to an integer; differentiable by y.",
+                y=lambda xp, k, y, ans: _poisson_quantile_slope(xp, k, ans, y)),
     ]

@@ -10,8 +10,8 @@ import multigrad as mg
 from ..standard.common import refuse
 from ..standard.confluent import evaluated
 from ..standard.forms import floats
-from .declare import ON_JAX, ON_NUMPY, declare
-from .gamma import _digamma_step, _rgamma_slope
+from .declare import declare
+from .gamma import digamma_step, rgamma_slope
 
 
 def _exp1_slope(xp: Any, x: Any) -> Any:
@@ -47,7 +47,7 @@ def _hyp1f1_by(by: str) -> Any:
             raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
         a, b, x = floats(xp, a, b, x)
         return evaluated(xp, a, b, x, by, gamma=xp.special.gamma, digamma=xp.special.digamma,
-                         step=lambda u, v: _digamma_step(xp, u, v), fall=lambda v: _rgamma_slope(xp, v, 0.0 * v))
+                         step=lambda u, v: digamma_step(xp, u, v), fall=lambda v: rgamma_slope(xp, v, 0.0 * v))
 
     return slope
 
@@ -61,18 +61,15 @@ def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:
 def declarations() -> list[mg.registry.Op]:
     return [
         declare("exp1(x, /)", "The exponential integral E1, of exp(-t) / t from x to infinity; nan where x is negative, unless it is complex.",
-                numpy=f"{ON_NUMPY}exp1", jax=f"{ON_JAX}exp1", x=_exp1_slope),
-        declare("expi(x, /)", "The exponential integral Ei, of exp(t) / t from -infinity to x.",
-                numpy=f"{ON_NUMPY}expi", jax=f"{ON_JAX}expi", x=lambda xp, x: xp.exp(x) / x),
-        declare("expn(n, x, /)", "The exponential integral of order n, a whole number of 0 or more; nan where x is negative.",
-                numpy=f"{ON_NUMPY}expn", jax=f"{ON_JAX}expn", x=_expn_slope),
+                x=_exp1_slope),
+        declare("expi(x, /)", "The exponential integral Ei, of exp(t) / t from -infinity to x.", x=lambda xp, x: xp.exp(x) / x),
+        declare("expn(n, x, /)", "The exponential integral of order n, a whole number of 0 or more; nan where x is negative.", x=_expn_slope),
         declare("spence(z, /)",
                 "The dilogarithm of 1 - z, the integral of log(t) / (1 - t) from 1 to z; nan where z is negative, unless it is complex.",
-                numpy=f"{ON_NUMPY}spence", jax=f"{ON_JAX}spence", cupy=None, z=_spence_slope),
+                cupy=None, z=_spence_slope),
         declare("hyp1f1(a, b, x, /)",
                 "The confluent hypergeometric function 1F1. Its derivatives by a and b, and its values where no library has it, are for real "
                 "arguments and nan where their series do not converge in time, far outside of |a|, |b| < 20, or where their terms cancel more "
-                "than half of the digits.",
-                numpy=f"{ON_NUMPY}hyp1f1", jax=f"{ON_JAX}hyp1f1", cupy=None,
+                "than half of the digits.", cupy=None,
                 a=_hyp1f1_by("a"), b=_hyp1f1_by("b"), x=_hyp1f1_by_x),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import multigrad as mg
 
 from ..standard.zeta import reflected_gamma
-from .declare import ON_JAX, ON_NUMPY, declare
+from .declare import OF_CUPY, ON_NUMPY, declare
 
 
 def _zeta(xp: Any, x: Any, q: Any) -> Any:
@@ -46,13 +46,12 @@ def declarations() -> list[mg.registry.Op]:
                               doc="The sum of (q + k)**-x over k = 0, 1, ... (Hurwitz' zeta function), nan for x < 1; without q Riemann's, "
                                   "for all real x."),
         declare("hurwitz_zeta(x, q, /)", "zeta(x, q), the sum of (q + k)**-x over k = 0, 1, ...; nan for x < 1.",
-                numpy=f"{ON_NUMPY}zeta", jax=f"{ON_JAX}hurwitz_zeta", cupy="cupyx.scipy.special:zeta",
+                numpy=f"{ON_NUMPY}zeta", cupy=f"{OF_CUPY}zeta",
                 x=_hurwitz_slope, q=lambda xp, x, q: -x * xp.special.hurwitz_zeta(x + 1, q)),
         declare("zeta_derivative(m: plain, x, q, /)", "The derivative of order m >= 1 of zeta(x, q) by x, continued to all x >= 0; nan for q <= 0.",
-                numpy=None, jax=f"{ON_JAX}zeta_derivative", cupy=None,
+                numpy=None, cupy=None,
                 x=lambda xp, m, x, q: xp.special.zeta_derivative(m + 1, x, q), q=_derivative_slope),
         declare("riemann_zeta(x, /)", "Riemann's zeta function, zeta(x) without q, for all real x.",
-                numpy=f"{ON_NUMPY}zeta", jax=f"{ON_JAX}riemann_zeta", cupy=None, x=_riemann_slope),
-        declare("zetac(x, /)", "Riemann's zeta function less 1, accurate where it is near 1.",
-                numpy=f"{ON_NUMPY}zetac", jax=f"{ON_JAX}zetac", x=_riemann_slope),
+                numpy=f"{ON_NUMPY}zeta", cupy=None, x=_riemann_slope),
+        declare("zetac(x, /)", "Riemann's zeta function less 1, accurate where it is near 1.", x=_riemann_slope),
     ]

@@ -44,10 +44,18 @@ def _prepared(form: Form, kinds: tuple[str, ...]) -> Form:
     return prepared
 
 
-def floats(xp: Any, *arrays: Any) -> list[Any]:
-    """Arrays of integers as floating ones, for rules: most libraries want them so beside floating ones."""
+def floats(xp: Any, *given: Any) -> Any:
+    """The arguments of a rule, arrays of integers in the dtype of the floating ones: most libraries want them so beside those."""
+    arrays = [x for x in given if hasattr(x, "dtype")]
     floating = [x.dtype for x in arrays if not xp.isdtype(x.dtype, "integral")]
     if len(floating) in (0, len(arrays)):
-        return list(arrays)
+        return given
     dtype = xp.result_type(*floating)
-    return [xp.astype(x, dtype) if xp.isdtype(x.dtype, "integral") else x for x in arrays]
+    return tuple(xp.astype(x, dtype) if hasattr(x, "dtype") and xp.isdtype(x.dtype, "integral") else x for x in given)
+
+
+def order(xp: Any, v: Any, z: Any) -> Any:
+    """The order `v` of a function of `z` as a floating array, so that one less than an unsigned 0 is -1."""
+    if not hasattr(v, "dtype"):
+        return xp.full_like(xp.abs(z), v)
+    return v if xp.isdtype(v.dtype, "real floating") else xp.astype(v, xp.result_type(xp.abs(z)))

@@ -9,8 +9,7 @@ from typing import Any
 from . import gamma_complex
 from .common import horner
 from .forms import elementwise, elementwise_or_complex
-from .gamma_series import BERNOULLI as BERNOULLI
-from .gamma_series import cotangent, gammaln_coefficients, hurwitz, is_odd, remainder
+from .gamma_series import BERNOULLI, cotangent, gammaln_coefficients, hurwitz, is_odd, remainder
 from .gamma_series import stirling as stirling
 
 __all__ = ["beta", "betaln", "binom", "digamma", "gamma", "gammaln", "gammasgn", "loggamma", "poch", "rgamma"]
