@@ -79,6 +79,24 @@ def test_a_backend_refuses_what_it_cannot_be() -> None:
         mg.Backend("x", np, (np.ndarray,), kernels={"fly": print})
     with pytest.raises(RegistrationError, match="needs array_types, a tuple of the types"):
         mg.Backend("x", np, [np.ndarray])  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match=r"backend 'x': attributes\['plot'\] must be callable, not 3"):
+        mg.Backend("x", np, (np.ndarray,), attributes={"plot": 3})  # type: ignore[dict-item]
+    with pytest.raises(RegistrationError, match=r"backend 'x' gives attributes that Tensors of all backends have: __add__, backward, grad, sum\."):
+        mg.Backend("x", np, (np.ndarray,), attributes=dict.fromkeys(("grad", "sum", "__add__", "backward", "chunks"), len))
+
+
+def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
+    """What only a library's arrays have raises, until a backend gives it to Tensors: then the Tensor is what it is asked for."""
+    x = mg.asarray(np.ones(3))
+    assert not hasattr(x, "strides") and "strides" not in dir(x)
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'strides', which only the numpy array in it has"):
+        x.strides
+    object.__setattr__(x._elem.host.backend, "attributes", {"strides": lambda t: (t.array.strides, t.shape)})
+    try:
+        assert x.strides == ((8,), (3,)) and "strides" in dir(x)
+        assert not hasattr(mg.Tensor, "strides") and not hasattr(mg.asarray([1.0], backend="strict"), "strides")
+    finally:
+        object.__setattr__(x._elem.host.backend, "attributes", {})
 
 
 # ----- NumPy: functions -----
@@ -382,3 +400,4 @@ def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
         assert holder is y and nbytes == 6 * size
     assert default["write"](XP, x, np.zeros((2, 2))) is x
     default["synchronize"](XP, x)
+    assert default["rule"](XP, "sum", len) is len

@@ -141,7 +141,7 @@ def test_only_tensors_of_dask_arrays_are_collections() -> None:
         assert hasattr(leaf(), name) and not hasattr(other, name) and not hasattr(mg.Tensor, name)
     assert dask.compute(other)[0] is other and dask.persist(other)[0] is other
     assert "visualize" in dir(leaf()) and "visualize" not in dir(other)
-    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'visualize', which only the dask array in it has|no attribute 'visualize'"):
+    with pytest.raises(AttributeError, match="^'Tensor' object has no attribute 'visualize'$"):
         other.visualize()
 
 
@@ -191,7 +191,7 @@ def test_no_derivative_computes(lazy: Any) -> None:
     func.jvp(lambda x: mg.prod(x, axis=1), (x.array,), (x.array,))
     func.vmap(func.grad(lambda row: mg.sum(row**3)))(x.array)
     assert x.grad.chunks == x.chunks
-    repr(x), x.shape, x.dtype, x.size, x.device, len(x)
+    assert repr(x).startswith("Tensor(dask.array<") and x.shape == (6, 4) and x.device == "cpu" and len(x) == 6
 
 
 def test_asking_for_a_value_computes() -> None:
@@ -201,19 +201,31 @@ def test_asking_for_a_value_computes() -> None:
     assert np.array_equal(np.asarray(x), [2.0]) and np.array_equal(x.numpy(), [2.0]) and x.tolist() == [2.0]
 
 
-REDUCTIONS = {
-    "sum": lambda x: mg.sum(x), "sum of an axis": lambda x: mg.sum(mg.sum(x, axis=0) ** 2), "mean": lambda x: mg.mean(x),
-    "mean of an axis": lambda x: mg.sum(mg.mean(x, axis=1, keepdims=True) ** 2), "var": lambda x: mg.var(x), "std": lambda x: mg.sum(mg.std(x, axis=1)),
-    "max": lambda x: mg.max(x), "prod": lambda x: mg.sum(mg.prod(x, axis=1)), "norm": lambda x: mg.linalg.vector_norm(x),
-    "matmul": lambda x: mg.sum((x @ x.T) ** 2), "reshape": lambda x: mg.sum(mg.reshape(x, (-1,)) ** 2), "slice": lambda x: mg.sum(x[1:4, ::2] ** 2),
-    "mask": lambda x: mg.sum(x[x > 1.0] ** 2), "concat": lambda x: mg.sum(mg.concat([x, x]) ** 2), "cumulative_sum": lambda x: mg.sum(mg.cumulative_sum(x, axis=0)),
-    "logsumexp": lambda x: mg.logsumexp(x), "take": lambda x: mg.sum(mg.take(x, np.array([0, 3, 3]), axis=0) ** 2),
+FUNCTIONS = {
+    "sum": lambda x: mg.sum(x),
+    "sum of an axis": lambda x: mg.sum(mg.sum(x, axis=0) ** 2),
+    "mean": lambda x: mg.mean(x),
+    "mean of an axis": lambda x: mg.sum(mg.mean(x, axis=1, keepdims=True) ** 2),
+    "var": lambda x: mg.var(x),
+    "std": lambda x: mg.sum(mg.std(x, axis=1)),
+    "max": lambda x: mg.max(x),
+    "prod": lambda x: mg.sum(mg.prod(x, axis=1)),
+    "norm": lambda x: mg.linalg.vector_norm(x),
+    "matmul": lambda x: mg.sum((x @ x.T) ** 2),
+    "reshape": lambda x: mg.sum(mg.reshape(x, (-1,)) ** 2),
+    "slice": lambda x: mg.sum(x[1:4, ::2] ** 2),
+    "mask": lambda x: mg.sum(x[x > 1.0] ** 2),
+    "concat": lambda x: mg.sum(mg.concat([x, x]) ** 2),
+    "cumulative_sum": lambda x: mg.sum(mg.cumulative_sum(x, axis=0)),
+    "logsumexp": lambda x: mg.logsumexp(x),
+    "fft": lambda x: mg.sum(mg.abs(mg.fft.fft(x, axis=0)) ** 2),
+    "svd": lambda x: mg.sum(mg.linalg.svdvals(x)),
 }
 
 
-@pytest.mark.parametrize("name", [n for n in REDUCTIONS if n != "take"])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_keep_the_chunks(name: str) -> None:
-    f = REDUCTIONS[name]
+    f = FUNCTIONS[name]
     x = leaf(chunks=(2, 2))
     f(x).backward()
     expected = mg.asarray(X, requires_grad=True)
@@ -250,6 +262,108 @@ def test_tensors_are_not_changed_by_what_is_made_of_them() -> None:
     g = x.grad
     mg.sum(x).backward()
     assert np.array_equal(x.grad.compute(), first + 1.0) and g is x.grad
+
+
+# ----- Unknown sizes -----
+
+
+def selected(*, requires_grad: bool = True, chunks: int = 4) -> tuple[Any, Any, Any]:
+    """A leaf, what a mask selects of its rows, and the same rows of NumPy's."""
+    x = leaf(chunks=(2, chunks)) if requires_grad else leaf(chunks=(2, chunks)).detach()
+    return x, x[da.from_array(CHOSEN, chunks=2)], mg.asarray(X[CHOSEN], requires_grad=True)
+
+
+CHOSEN = np.array([False, True, True, True, False, True])
+W = np.arange(4.0)
+EXACT = {
+    "sum": lambda y: mg.sum(y), "mean": lambda y: mg.mean(y), "mean of rows": lambda y: mg.sum(mg.mean(y, axis=0) ** 2),
+    "mean along rows": lambda y: mg.sum(mg.mean(y, axis=1) ** 2), "elementwise": lambda y: mg.sum(mg.exp(-y) * y / (1.0 + y**2)),
+    "max": lambda y: mg.max(y), "max of rows": lambda y: mg.sum(mg.max(y, axis=1)), "matmul": lambda y: mg.sum((y @ mg.asarray(W)) ** 2),
+    "gram": lambda y: mg.sum((y.T @ y) ** 2), "broadcast": lambda y: mg.sum((y - mg.mean(y, axis=0)) ** 2),
+    "where": lambda y: mg.sum(mg.where(y > 1, y, y**2)),
+    "softmax": lambda y: mg.sum(mg.softmax(y, axis=1) ** 2), "masked again": lambda y: mg.sum(y[y[:, 0] > 1.0] ** 2),
+    "keepdims": lambda y: mg.sum(y / mg.sum(y, axis=1, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_gradients_of_what_a_mask_selects(name: str, lazy: Any) -> None:
+    """As on NumPy, in the chunks of the argument; nothing is computed on the way."""
+    x, y, plain = selected()
+    f = EXACT[name]
+    if name == "matmul":
+        f = lambda y: mg.sum((y @ mg.asarray(da.from_array(W) if y.array is not plain.array else W)) ** 2)
+    f(y).backward()
+    f(plain).backward()
+    expected = np.zeros_like(X)
+    expected[CHOSEN] = plain.grad.array
+    assert x.grad.array.chunks == x.array.chunks
+    assert np.allclose(x.grad.array.compute(scheduler="synchronous"), expected)
+
+
+def test_higher_derivatives_and_tangents_of_what_a_mask_selects() -> None:
+    mask = da.from_array(X > 1.0, chunks=(3, 2))
+    f = lambda x: mg.sum(mg.sin(x[mask]) ** 3)
+    x, t = da.from_array(X, chunks=(2, 4)), da.from_array(np.cos(X), chunks=(2, 4))
+    g = lambda x: mg.sum(mg.sin(mg.asarray(x)[X > 1.0]) ** 3)
+    assert np.allclose(dask.compute(func.hvp(f, (x,), (t,))[1])[0], func.hvp(g, (X,), (np.cos(X),))[1])
+    assert np.allclose(func.jvp(f, (x,), (t,))[1].compute(), func.jvp(g, (X,), (np.cos(X),))[1])
+
+
+REFUSED = {
+    "var": lambda y: mg.var(y), "std": lambda y: mg.sum(mg.std(y, axis=0)), "prod": lambda y: mg.prod(y),
+    "cumulative_sum": lambda y: mg.sum(mg.cumulative_sum(y, axis=0) ** 2), "getitem": lambda y: mg.sum(y[:, 0]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_sizes_is_refused_by_name(name: str, lazy: Any) -> None:
+    _, y, _ = selected()
+    with pytest.raises(BackendError) as raised:
+        REFUSED[name](y).backward()
+    assert str(raised.value).startswith(f"{name}: its gradient needs sizes of arrays")
+    assert str(raised.value).endswith(". Sizes that are unknown (nan) must be computed before: call x.array.compute_chunk_sizes() on the Tensor x "
+                                      "that has them.")
+
+
+def test_forwards_that_need_sizes_are_refused(lazy: Any) -> None:
+    _, y, _ = selected(requires_grad=False)
+    for f, text in ((lambda: mg.reshape(y, (-1,)), "reshape: an array of shape (nan, 4) cannot be given the shape (-1,)"),
+                    (lambda: mg.broadcast_to(y[:, 0], (3, 5)), "broadcast_to: an array of shape (nan,) cannot be given the shape (3, 5)"),
+                    (lambda: mg.searchsorted(y[:, 0], da.ones(1)), "searchsorted: places need the sizes of the array"),
+                    (lambda: mg.cumulative_sum(y, axis=0, include_initial=True), "cumulative_sum: an initial value needs the sizes of the array")):
+        with pytest.raises(BackendError) as raised:
+            f()
+        assert str(raised.value).startswith(text) and "compute_chunk_sizes()" in str(raised.value)
+    with pytest.raises(ValueError, match=r"the number of elements that go into a mean or a variance is unknown: the sizes of the array are \(nan,"):
+        func.jvp(mg.var, (y.array,), (y.array,))
+
+
+def test_blocks_of_unknown_sizes_are_not_broadcast() -> None:
+    """NumPy would repeat a block of one element, and the gradient would have the shape of the other."""
+    x = mg.asarray(da.from_array(np.arange(4.0), chunks=4), requires_grad=True)
+    one, three = x[da.from_array(np.arange(4) == 1, chunks=4)], x[da.from_array(np.arange(4) > 0, chunks=4)]
+    y = mg.sum(one * three)
+    y.backward()
+    with pytest.raises(ValueError) as raised:
+        y.compute(scheduler="synchronous")
+    assert str(raised.value) == ("multiply: arrays of unknown sizes must have the same sizes block by block, and two of them have (1,) and (3,). "
+                                 "Compute them before they are broadcast: x.array.compute_chunk_sizes().")
+
+
+def test_sizes_that_were_computed_are_known() -> None:
+    x, y, plain = selected()
+    y.array.compute_chunk_sizes()
+    assert y.shape == plain.shape
+    mg.var(y).backward()
+    mg.var(plain).backward()
+    assert np.allclose(x.grad.compute()[CHOSEN], plain.grad.array)
+
+
+def test_unique_values_have_gradients() -> None:
+    x = mg.asarray(da.from_array(np.array([3.0, 1.0, 3.0, 2.0]), chunks=2), requires_grad=True)
+    mg.sum(mg.unique_values(x) ** 2).backward()
+    assert x.grad.compute().sum() == pytest.approx(12.0)
 
 
 # ----- The example -----

@@ -111,6 +111,14 @@ def devices(xp: Any) -> tuple[Any, ...]:
     return tuple(xp.__array_namespace_info__().devices())
 
 
+def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the derivative rule of the operation `name` as it is to run on arrays of this library, called as `vjp(xp, g, *saved)`. Asked once.
+
+    For a library whose arrays may be something that rules do not expect, sizes that are not known yet for instance, so that it can refuse them.
+    """
+    return vjp
+
+
 def truth(xp: Any, x: Any) -> bool | None:
     """Return the value of the 0-d boolean array `x`, None where it is not known (under a trace, or not computed yet)."""
     return bool(x)
@@ -289,7 +297,7 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
     f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, assign, at_once, constant, dense, device, devices, elapsed,
-                            exportable, from_numpy, mark, order, shared, storage, to_numpy, truth, write, synchronize)
+                            exportable, from_numpy, mark, order, rule, shared, storage, to_numpy, truth, write, synchronize)
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that are others where arrays are immutable."""

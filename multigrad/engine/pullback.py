@@ -84,7 +84,7 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
 def pullback_of(op: Op, needs: Needs, complex_: bool, conform: bool, host: Host, overrides: Any = None) -> Pullback:
     """The pullback for nodes whose arrays are of that library."""
     rule = pullback(op, needs, complex_, conform, overrides)
-    return Pullback(op, needs, rule.make, rule.plan, rule.single, rule.sources, host)
+    return Pullback(op, needs, lambda: host.backend.kernel("rule")(host.xp, op.name, rule.make()), rule.plan, rule.single, rule.sources, host)
 
 
 def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:

@@ -22,8 +22,11 @@ def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:
-    """How many elements go into one of the result."""
-    return math.prod(shape[a] for a in _axes(shape, axis))
+    """How many elements go into one of the result. Raises ValueError where a size is not known yet, which a lazy library shows as nan."""
+    count = math.prod(shape[a] for a in _axes(shape, axis))
+    if count != count:
+        raise ValueError(f"the number of elements that go into a mean or a variance is unknown: the sizes of the array are {tuple(shape)}")
+    return count
 
 
 def _kept(xp: Any, y: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:

@@ -68,7 +68,7 @@ def _covariance(xp: Any, name: str, m: Any, y: Any, rowvar: bool, ddof: Any, fwe
         if x.dtype not in (xp.float64, xp.complex128):  # which are enough for any default
             dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
     x = xp.astype(x, x.dtype if dtype is None else dtype, copy=False)  # a Tensor, where the weights may be one
-    n = x.shape[1]
+    n = _count(x.shape, 1)
     weights = None if fweights is None else _checked(xp, "fweights", fweights, n, x)
     if aweights is not None:
         aweights = _checked(xp, "aweights", aweights, n, x)

@@ -1,7 +1,7 @@
 """What makes Tensors collections of Dask: `dask.compute(t)`, `dask.persist(t)`, `t.visualize()`.
 
-`compute` gives constants, the chunks' own arrays, as of a Dask array. `persist`, and `dask.optimize`, give a Tensor whose value is the persisted array,
-and whose history is that of the Tensor: gradients flow through it as through an assignment.
+`compute` gives constants: arrays of the library of the chunks, as of a Dask array. `persist`, and `dask.optimize`, give a Tensor whose value is the
+persisted array and whose history is that of the Tensor.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def array_of(t: Any) -> da.Array:
     x = t.array if isinstance(t, mg.Tensor) else None
     if isinstance(x, da.Array):
         return x
-    raise AttributeError(f"a {type(t).__name__} inside func.jvp or func.vmap is no collection of Dask: it stands for several arrays. Compute what the "
-                         "transformation returns.")
+    raise AttributeError(f"a {type(t).__name__} inside func.jvp or func.vmap is no collection of Dask: it stands for several arrays. Compute what "
+                         "the transformation returns.")
 
 
 def rebuilt(t: Any, rebuild: Callable[..., da.Array], state: tuple[Any, ...]) -> Callable[..., Any]:

@@ -11,18 +11,18 @@ import array_api_compat.dask.array as xp
 import dask.array as da
 import numpy as np
 
-import multigrad as mg
 from multigrad import extend
+from multigrad.errors import BackendError
 from multigrad.registry import OPS
 
-from .unknown import any_in, same
+from .unknown import FIX, any_in, same
 
 # ----- Creation -----
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
     """Dask takes real Python numbers."""
-    if any(isinstance(x, da.Array) or isinstance(x, complex) for x in (start, stop)):
+    if any(isinstance(x, (da.Array, complex)) for x in (start, stop)):
         start, stop = xp.asarray(start), xp.asarray(stop)
         steps = max(num - 1 if endpoint else num, 1)
         points = start + (stop - start) * (xp.arange(num, dtype=xp.float64) / steps)
@@ -42,6 +42,11 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     return x
 
 
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Dask computes an array to ask NumPy for its dtype."""
+    return bool(xp.can_cast(from_.dtype if isinstance(from_, da.Array) else from_, to))
+
+
 # ----- Shapes -----
 
 
@@ -53,9 +58,14 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """Axes of length 1 come and go where sizes are unknown, and nothing else."""
+    """Axes of length 1 come and go where sizes are unknown, and nothing else. What Dask cannot do chunk by chunk is done in one chunk."""
     if not any_in(x.shape, shape):
-        return xp.reshape(x, shape, copy=copy)
+        try:
+            return xp.reshape(x, shape, copy=copy)
+        except NotImplementedError:
+            shape = tuple(-x.size // prod(shape) if n == -1 else n for n in shape)
+            return da.map_blocks(np.reshape, x.rechunk(-1), shape, dtype=x.dtype, chunks=tuple((n,) for n in shape), drop_axis=list(range(x.ndim)),
+                                 new_axis=list(range(len(shape))))
     if not same([n for n in x.shape if n != 1], [n for n in shape if n != 1]):
         _refuse("reshape", x.shape, shape)
     x = x[tuple(0 if n == 1 else slice(None) for n in x.shape)]
@@ -68,9 +78,27 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     return xp.repeat(x, repeats, axis=axis)
 
 
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    """Of chunks of unknown sizes, Dask's places are wrong. A permutation sorts here; Dask's function takes none."""
+    if any_in(x1.shape):
+        raise BackendError(f"searchsorted: places need the sizes of the array. {FIX}")
+    return xp.searchsorted(x1 if sorter is None else x1[sorter], x2, side=side)
+
+
+def _cumulated(name: str) -> Callable[..., Any]:
+    theirs = getattr(xp, name)
+
+    @wraps(theirs)
+    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        if include_initial and any_in(x.shape):
+            raise BackendError(f"{name}: an initial value needs the sizes of the array. {FIX}")
+        return theirs(x, axis=axis, dtype=dtype, include_initial=include_initial)
+
+    return function
+
+
 def _refuse(name: str, given: Any, wanted: Any) -> Any:
-    raise mg.errors.BackendError(f"{name}: an array of shape {tuple(given)} cannot be given the shape {tuple(wanted)}: sizes that are unknown (nan) "
-                                 "must be computed before. Call x.array.compute_chunk_sizes() on the Tensor x that has them.")
+    raise BackendError(f"{name}: an array of shape {tuple(given)} cannot be given the shape {tuple(wanted)}. {FIX}")
 
 
 def _filled(name: str) -> Callable[..., Any]:
@@ -115,8 +143,8 @@ def linear_index(key: Any, shape: tuple[int, ...]) -> tuple[int, Any, int]:
     together = entries[first:last]
     if any(k != slice(None) for k in entries if isinstance(k, slice)) or not all(
             isinstance(k, int) or (isinstance(k, da.Array) and k.dtype.kind in "iu") for k in together):
-        raise NotImplementedError("getitem: several integer arrays in a key, or one of more dimensions, must stand together, and nothing else but whole "
-                                  "axes with them: x[i, j] or x[:, i, j]. Index one after the other.")
+        raise NotImplementedError("getitem: several integer arrays in a key, or one of more dimensions, must stand together, and nothing else but "
+                                  "whole axes with them: x[i, j] or x[:, i, j]. Index one after the other.")
     total: Any = 0
     for k, n in zip(together, shape[first:], strict=False):
         total = total * n + k % n
@@ -136,7 +164,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     """
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [k for k in entries if isinstance(k, da.Array)]
-    if any(k is None for k in entries) or 0 in x.shape or any(k.dtype == bool for k in arrays):
+    if any(k is None for k in entries) or 0 in x.shape or 0 in getattr(value, "shape", ()) or any(k.dtype == bool for k in arrays):
         return OPS["setitem"].forward(extend.raw_namespace("dask"), x, key, value)
     value = value.astype(x.dtype) if isinstance(value, da.Array) else value
     if not arrays:
@@ -183,12 +211,11 @@ def _spread_rows(values: Any, mask: Any) -> Any:
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
     """Each chunk of rows is added up by itself, then the chunks are."""
-    rest = values.chunks[1:]
     indices = indices.rechunk({0: values.chunks[0]}) if not any_in(values.shape, indices.shape) else indices
     axes = tuple(range(2, values.ndim + 1))
     parts = da.blockwise(_added_rows, (0, 1, *axes), values, (0, *axes), indices, (0,), n=n, new_axes={1: n}, adjust_chunks={0: 1},
                          dtype=values.dtype, meta=np.zeros((0,) * (values.ndim + 1), values.dtype), align_arrays=False)
-    return parts.sum(axis=0, dtype=values.dtype) if rest is not None else parts
+    return parts.sum(axis=0, dtype=values.dtype)
 
 
 def _added_rows(values: Any, indices: Any, n: int) -> Any:
@@ -243,7 +270,10 @@ def mean_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 RULES: dict[str, dict[str, Callable[..., Any]]] = {"sum": {"x": sum_vjp}, "mean": {"x": mean_vjp}}
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (broadcast_to, from_dlpack, getitem, linspace, repeat, reshape, scatter_add, setitem, to_device, unindex)
+    f.__name__: f
+    for f in (broadcast_to, can_cast, from_dlpack, getitem, linspace, repeat, reshape, scatter_add, searchsorted, setitem, to_device, unindex)
+} | {
+    name: _cumulated(name) for name in ("cumulative_prod", "cumulative_sum")
 } | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")} | {
     f"fft.{name}": _along_whole_axes(name)
     for name in ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")

@@ -65,7 +65,7 @@ def eigvalsh(x: Any, /) -> Any:
     return of_chunks(np.linalg.eigvalsh, "(n,n)->(n)", x)
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+def qr(x: Any, /, *, mode: Any = "reduced") -> Any:
     if mode == "reduced" and _tall(x):
         return xp.linalg.qr(x)
     m, n = x.shape[-2:]

@@ -1,11 +1,29 @@
-"""Sizes that are not known before they are computed: Dask shows them as nan."""
+"""Sizes that are not known before they are computed, which Dask shows as nan: what is exact with them runs, all else is refused by name.
+
+Dask combines arrays of unknown sizes block by block. What operations and derivatives do to each element is exact then, and so are sums, matrix
+products and masks. Whatever asks for a size raises where it is called, and not when it is computed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial, wraps
 from typing import Any
 
+import array_api_compat.dask.array as xp
 import dask.array as da
+
+from multigrad.errors import BackendError
+from multigrad.registry import OPS
+
+FIX = "Sizes that are unknown (nan) must be computed before: call x.array.compute_chunk_sizes() on the Tensor x that has them."
+
+EXACT = frozenset((
+    "broadcast_to", "expand_dims", "flip", "getitem", "linalg.vector_norm", "log_softmax", "log_sum_exp", "matmul", "matrix_transpose", "max", "mean",
+    "min", "moveaxis", "nanmax", "nanmin", "permute_dims", "refuse", "reshape", "scatter_add", "softmax", "squeeze", "sum", "take", "tensordot",
+    "unindex", "unique_all", "vecdot",
+))
+"""Operations whose rules are exact, or raise, where sizes are unknown; besides those that work on each element."""
 
 
 def any_in(*shapes: Iterable[Any]) -> bool:
@@ -19,5 +37,77 @@ def same(shape: Iterable[Any], other: Iterable[Any]) -> bool:
     return len(shape) == len(other) and all(n == m or (n != n and m != m) for n, m in zip(shape, other, strict=True))
 
 
+def _has_unknown(value: Any) -> bool:
+    """Whether an array, a shape, or any of several has an unknown size."""
+    if isinstance(value, (tuple, list)):
+        return any(isinstance(v, float) and v != v if isinstance(v, (int, float)) else _has_unknown(v) for v in value)
+    shape = getattr(value, "shape", None)
+    return isinstance(shape, tuple) and any_in(shape)
+
+
+def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
+    """The derivative rule of an operation. Where a size is unknown it is exact, or raises an error that names the operation."""
+    exact = name in EXACT or OPS[name].batching == "elementwise"
+
+    @wraps(vjp)
+    def checked(xp: Any, g: Any, *saved: Any) -> Any:
+        if not _has_unknown((g, *saved)):
+            return vjp(xp, g, *saved)
+        if not exact:
+            raise BackendError(f"{name}: its gradient needs sizes of arrays. {FIX}")
+        try:
+            return vjp(xp, g, *saved)
+        except Exception as error:
+            raise BackendError(f"{name}: its gradient needs sizes of arrays ({error}). {FIX}") from error
+
+    return checked
+
+
+# ----- Operations on each element of several arrays -----
+
+
 def guarded(functions: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callable[..., Any]]:
-    return functions
+    """`functions`, and those of Dask's that take each element of several arrays: none of unknown size may be broadcast without our knowing."""
+    names = [name for name, op in OPS.items() if op.batching == "elementwise" and len(op.arrays) > 1]
+    theirs = {name: functions.get(name) or getattr(xp, name, None) for name in names}
+    return {**functions, **{name: _matching(name, f) for name, f in theirs.items() if f is not None}}
+
+
+def _matching(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def matched(*args: Any, **kwargs: Any) -> Any:
+        arrays = {x.name: x for x in args if isinstance(x, da.Array)}
+        if len(arrays) > 1 and any(any_in(x.shape) for x in arrays.values()):
+            args = _compared(name, args, list(arrays.values()))
+        return function(*args, **kwargs)
+
+    return matched
+
+
+def _compared(name: str, args: Any, arrays: list[Any]) -> Any:
+    """The arguments, one of them with a check, where it is computed, that blocks of unknown sizes have those of the others: 1 is no broadcast there.
+
+    A gradient has the shape of its argument by that, since NumPy would repeat a block of one element that happens to meet a larger one.
+    """
+    ndim = max(x.ndim for x in arrays)
+    axes = [a for a in range(-ndim, 0) if any(-a <= x.ndim and x.shape[a] != x.shape[a] for x in arrays)]
+    involved = {a: [x for x in arrays if -a <= x.ndim and x.shape[a] != 1] for a in axes}
+    axes = [a for a in axes if len(involved[a]) > 1]
+    if not axes:
+        return args
+    first = max((x for a in axes for x in involved[a]), key=lambda x: x.ndim)
+    others = [x for x in arrays if x is not first and x.ndim <= first.ndim]
+    pairs = [part for x in (first, *others) for part in (x, tuple(range(-x.ndim, 0)))]
+    checked = da.blockwise(partial(_same_blocks, name, axes), tuple(range(-first.ndim, 0)), *pairs, dtype=first.dtype, meta=first._meta,
+                           align_arrays=False)
+    checked._chunks = first.chunks
+    return tuple(checked if x is first else x for x in args)
+
+
+def _same_blocks(name: str, axes: list[int], x: Any, *others: Any) -> Any:
+    for y in others:
+        for a in axes:
+            if -a <= y.ndim and y.shape[a] != x.shape[a] and (y.ndim < -a or y.shape[a] != 1 or x.shape[a] != 1):
+                raise ValueError(f"{name}: arrays of unknown sizes must have the same sizes block by block, and two of them have {x.shape} and "
+                                 f"{y.shape}. Compute them before they are broadcast: x.array.compute_chunk_sizes().")
+    return x
