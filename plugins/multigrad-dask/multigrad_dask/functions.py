@@ -44,7 +44,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Dask computes an array to ask NumPy for its dtype."""
-    return bool(xp.can_cast(getattr(from_, "dtype", from_), to))
+    return bool(xp.can_cast(from_.dtype if isinstance(from_, da.Array) else from_, to))
 
 
 # ----- Shapes -----
