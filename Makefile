@@ -14,6 +14,7 @@
 #   make test-special         the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-backends   the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates    run the conformance suite on them and write the conformance.json of each plugin
+#   make test-mutation   300 mistakes planted in the derivative rules, one at a time: those that the short level of the suite does not see
 #   make test-gpu   conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity     the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers  try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
@@ -23,7 +24,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends certificates
+.PHONY: help demo test test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench lint types tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -239,6 +240,9 @@ test-latest:
 
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
+
+test-mutation: $(READY)
+	@$(PY) tools/mutation.py --jobs $(JOBS) $(ARGS)
 
 test-special: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision.special --write ../plugins/multigrad-special/README.md --jobs $(JOBS) $(ARGS)

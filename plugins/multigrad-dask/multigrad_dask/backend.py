@@ -12,12 +12,10 @@ import multigrad as mg
 from . import collection, functions, matrices, unknown
 
 UNKNOWN = "the size of the result is unknown (nan) until it is computed, so that it is none of the sizes that the suite compares with"
-LAZY = "no value is known before it is computed"
 ARRAYS = "Dask takes one integer array of one dimension in a key: there is nothing of its own to compare with"
 EXEMPTIONS: dict[str, str] = {
     **{f"getitem/*/{label}": UNKNOWN for label in ("mask*", "no-element")},
     "getitem/override/*arrays": ARRAYS,
-    "kernels.truth/kernel/override": LAZY,
     "nonzero/forward/*": UNKNOWN,
     **{f"unindex/{check}/{label}": UNKNOWN for check in ("jvp", "nested", "second", "vjp") for label in ("mask", "no-element")},
     **{f"unindex/vmap_{check}/{label}": UNKNOWN for check in ("pullback", "vjp") for label in ("mask*", "no-element")},
@@ -32,9 +30,9 @@ def make() -> mg.Backend:
         xp,
         (da.Array,),
         # Writing to a Dask array gives it another graph, which its views do not see: multigrad's own way of immutable arrays is NumPy's meaning.
-        capabilities=mg.Capabilities(mutable=False),
+        capabilities=mg.Capabilities(mutable=False, lazy=True),
         functions=unknown.guarded(functions.FUNCTIONS | matrices.FUNCTIONS),
-        kernels={"device": device, "own": own, "place": place, "rule": unknown.rule, "to_numpy": to_numpy, "truth": truth},
+        kernels={"device": device, "own": own, "place": place, "rule": unknown.rule, "to_numpy": to_numpy},
         rules=functions.RULES,
         attributes=collection.ATTRIBUTES,
         exemptions=EXEMPTIONS,
@@ -63,7 +61,3 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
     if copy is False:
         raise ValueError("to_numpy(copy=False): a Dask array has no memory before it is computed. Leave out copy=False.")
     return x.compute()
-
-
-def truth(xp: Any, x: Any) -> None:
-    """No value is known before it is computed."""
