@@ -197,7 +197,8 @@ $(APART:%=test-%): test-%: $(BACKENDS_VENV)/.%
 certificates: $(BACKENDS:%=certificate-%)
 
 $(APART:%=certificate-%): certificate-%: $(BACKENDS_VENV)/.%
-	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-json plugins/multigrad-$*/conformance.json $(NOT_SPECIAL)
+	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-json plugins/multigrad-$*/conformance.json
+	@cd plugins/multigrad-$* && "$(abspath $(BACKENDS_PY))" -m multigrad conformance --from conformance.json --report conformance.md --badge conformance.svg
 
 $(BACKENDS_VENV)/.ready: $(READY) conformance/pyproject.toml plugins/multigrad-special/pyproject.toml
 	@echo "== $(BACKENDS_VENV): a virtual environment for the plugins of $(APART)"
