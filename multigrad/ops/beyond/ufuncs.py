@@ -77,7 +77,7 @@ def sinc(xp: Any, x: Any) -> Any:
 
 elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3 * ans * ans),
             doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.")
-elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)}, x=lambda xp, g: xp.deg2rad(g),
+elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)}, x=lambda xp, g: xp.scaled(g, DEGREE),
             doc="Angles in degrees as radians, as numpy.deg2rad.")
 elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x}, x=lambda xp, ans: xp.scaled(ans, LN2),
             doc="2 to the power of each element, as numpy.exp2.")
@@ -94,6 +94,6 @@ elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0, x2=lambda xp
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
             x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
-elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)}, x=lambda xp, g: xp.rad2deg(g),
+elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)}, x=lambda xp, g: xp.scaled(g, RADIAN),
             doc="Angles in radians as degrees, as numpy.rad2deg.")
 composite("sinc(x, /)", sinc, doc="sin(pi x) / (pi x), 1 at 0, as numpy.sinc. All derivatives at 0 are those of the function.")
