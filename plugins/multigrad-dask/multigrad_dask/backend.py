@@ -14,12 +14,11 @@ from . import collection, functions, matrices, unknown
 UNKNOWN = "the size of the result is unknown (nan) until it is computed, so that it is none of the sizes that the suite compares with"
 ARRAYS = "Dask takes one integer array of one dimension in a key: there is nothing of its own to compare with"
 EXEMPTIONS: dict[str, str] = {
-    **{f"getitem/*/{label}": UNKNOWN for label in ("mask*", "no-element")},
+    **{f"getitem/{check}/{label}": UNKNOWN for check in ("dual", "jvp", "nested", "second", "vjp", "vmap*") for label in ("mask*", "no-element")},
     "getitem/override/*arrays": ARRAYS,
-    "nonzero/forward/*": UNKNOWN,
     **{f"unindex/{check}/{label}": UNKNOWN for check in ("jvp", "nested", "second", "vjp") for label in ("mask", "no-element")},
     **{f"unindex/vmap_{check}/{label}": UNKNOWN for check in ("pullback", "vjp") for label in ("mask*", "no-element")},
-    **{f"unique_*/{check}/*": UNKNOWN for check in ("dual", "forward", "jvp", "layout", "nested", "second", "vjp", "vmap_pullback")},
+    **{f"unique_*/{check}/*": UNKNOWN for check in ("dual", "jvp", "layout", "nested", "second", "vjp", "vmap_pullback")},
 }
 
 
