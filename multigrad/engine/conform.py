@@ -58,8 +58,9 @@ def _is_broadcast(op: Op, given: tuple[int, ...], shape: tuple[int, ...], cotang
     outs = [tuple(c.shape) for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,)) if c is not None]
     if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
         return any(len(given) == len(out) and all(map(_same, given, out)) for out in outs)
-    reduced = int("axis" in op.roles)
-    return any(len(given) <= len(out) + reduced and all(i < len(out) and _same(out[i], given[i]) for i in summed) for out in outs)
+    if "axis" in op.roles:  # which is missing in the result, wherever it was
+        return any(len(given) <= len(out) + 1 and all(any(_same(n, given[i]) for n in out) for i in summed) for out in outs)
+    return any(len(given) <= len(out) and all(i < len(out) and _same(out[i], given[i]) for i in summed) for out in outs)
 
 
 def _same(n: Any, m: Any) -> bool:
