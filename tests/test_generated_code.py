@@ -141,14 +141,14 @@ class TestRedeclaring:
 
     @pytest.mark.parametrize("signature", ["(x, /, *, b=7, a=5)", "(x, /, *, a=1, b=20)", "(x, /, *, a=1, b=10, c=0)", "(x, /)"])
     def test_a_function_that_was_held_does_not_mistake_the_arguments_of_another_signature(self, xp, signature):
-        elementwise("stretched(x, /, *, a=1, b=10)", forward=lambda xp, x, a, b: (100 * a + b) * x, x=1.0)
-        held, of_all, method = xp.stretched, mg.stretched, mg.Tensor.stretched
+        elementwise("scaling(x, /, *, a=1, b=10)", forward=lambda xp, x, a, b: (100 * a + b) * x, x=1.0)
+        held, of_all, method = xp.scaling, mg.scaling, mg.Tensor.scaling
         x = xp.asarray(np.ones(2))
-        elementwise(f"stretched{signature}", forward=lambda xp, x, a=0, b=0, c=0: x, x=1.0, override=True)
+        elementwise(f"scaling{signature}", forward=lambda xp, x, a=0, b=0, c=0: x, x=1.0, override=True)
         for function in (held, of_all, method):
-            with pytest.raises(TypeError, match=r"stretched: this function is from before .* \(x, /, \*, a=1, b=10\); now it is stretched\(x, /.* again"):
+            with pytest.raises(TypeError, match=r"scaling: this function is from before .* \(x, /, \*, a=1, b=10\); now it is scaling\(x, /.* again"):
                 function(x, a=2)
-        xp.stretched(x)
+        xp.scaling(x)
 
     def test_a_function_that_was_held_does_not_mind_another_name_of_an_array(self, xp):
         declare(3.0)
