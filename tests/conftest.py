@@ -32,6 +32,17 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On JAX the tests of special functions belong to the long level: each compiles for seconds. In the short level the conformance suite has the
+    values and derivatives of these functions there.
+    """
+    for item in items:
+        of = getattr(item, "callspec", None)
+        if of is not None and of.params.get("backend") == "jax" and item.path.name.startswith("test_special_"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def xp(backend: str) -> Any:
     """The differentiable namespace of each backend."""
