@@ -1,14 +1,33 @@
-"""multigrad: torch.autograd for every Python array library.
+"""multigrad: torch.autograd for every Python array library. Importing it imports no array library and reads no entry points.
 
     import multigrad as mg
 
-    x = mg.asarray(array, requires_grad=True)   # an array of NumPy, JAX, CuPy, or of any registered library
-    y = (x ** 2).sum()
-    y.backward()
-    x.grad
+    x = mg.asarray([1.0, 2.0, 3.0], requires_grad=True)   # or an array of NumPy, JAX, CuPy, or of any registered library
+    y = mg.sum(mg.sin(x) * x**2)                          # every function of the Python Array API standard, and many of NumPy's
+    y.backward()                                          # accumulates into the .grad of leaves
+    h = x.register_hook(lambda g: 2.0 * g); h.remove()    # what a backward pass does with a gradient
+    x.grad, x.grad.array, x.detach().numpy()              # a Tensor, the raw array in it, a NumPy array
+    xp = x.__array_namespace__()                          # the differentiable namespace, for array-agnostic code
+    (g,) = mg.autograd.grad(mg.sum(xp.exp(x)), x)         # gradients without touching .grad
+    with mg.no_grad(): x -= 0.1 * g                       # not recorded; also @mg.no_grad() before a function
 
-A Tensor follows the Python Array API standard, so array-agnostic code runs on it unchanged: `x.__array_namespace__()` is
-the differentiable namespace of its backend. Importing multigrad imports no array library and reads no entry points.
+    def loss(w, a): return mg.sum((w * a - 1.0) ** 2)     # transformations: raw arrays in, raw arrays out
+    w, a = mg.ones(3).array, mg.ones(3).array
+    mg.func.value_and_grad(loss)(w, a)                    # func.grad, vjp, jvp, linearize; argnums chooses the arguments
+    mg.func.hessian(loss)(w, a)                           # jacrev, jacfwd, jacobian; hvp for products
+    mg.func.vmap(mg.func.grad(loss), (None, 0))(w, mg.eye(3).array)     # one gradient for each example
+    mg.func.compile(mg.func.grad(loss))(w, a)             # record a program once, replay it; also scan, cond, checkpoint
+
+    mg.zeros((2, 3), requires_grad=True)                  # creation uses the default backend: mg.use_backend("jax")
+    mg.namespace("numpy"), mg.backends()                  # a backend's namespace; which there are, and why one is not
+    mg.autograd.gradcheck(loss, (mg.asarray(w, requires_grad=True), a))    # gradients beside finite differences
+    mg.autograd.graph.print_graph(mg.sum(x * x))          # what was recorded; draw() makes a picture
+    with mg.autograd.profiler.profile() as p: loss(x, a)  # where the time goes; autograd.detect_anomaly() finds a nan
+
+A Tensor follows the Array API standard, so array-agnostic code runs on it unchanged. What cannot be differentiated correctly raises.
+Functions of one's own: mg.autograd.Function, mg.func.custom_vjp. Operations: mg.registry. Libraries: mg.Backend. Layers: mg.extend.
+On the command line: python -m multigrad ops, backends, profile, new. In notebooks: with mg.profile_page("run.html").
+help(mg.sum) tells of an operation, mg.typing has names for annotations.
 """
 
 from __future__ import annotations
@@ -30,9 +49,15 @@ from .engine.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_g
 from .engine.tensor import Tensor
 from .engine.tensor import element_of as _element_of
 from .namespace import Namespace as _Namespace
+from .tracebacks import entry as _entry
+from .tracebacks import fold as _fold
 
 if TYPE_CHECKING:
-    from . import extend
+    from . import extend, typing
+    from .backends.discovery import BackendInfo
+    from .tools.report.block import profile_page
+    from .typing import Namespace as NamespaceProtocol
+    from .typing.functions import *  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -52,24 +77,28 @@ __all__ = [
     "is_grad_enabled",
     "namespace",
     "no_grad",
+    "profile_page",
     "register_clients",
     "registry",
     "set_grad_enabled",
     "tensor",
+    "typing",
     "use_backend",
 ]
 
 
-def namespace(backend: Any) -> Any:
+@_entry
+def namespace(backend: Any) -> NamespaceProtocol:
     """Return the differentiable Array API namespace of a backend, given its name, one of its arrays, or a Tensor.
 
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array of a known library.
     """
     host = _element.host_named(backend) if isinstance(backend, str) else _element_of(backend).host
-    return host.bound
+    bound: NamespaceProtocol = host.bound
+    return bound
 
 
-def backends(probe: bool = False) -> list[Any]:
+def backends(probe: bool = False) -> list[BackendInfo]:
     """List the known backends, with their state or error, importing no array library.
 
     With `probe`, try each one and fill in its devices and dtypes. Each entry has name, distribution, version, state, error.
@@ -89,7 +118,18 @@ class _Dispatcher:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _kept_in(vars(self), name, f"{self._prefix}.{name}")
+        try:
+            return _kept_in(vars(self), name, f"{self._prefix}.{name}")
+        except AttributeError as error:
+            _fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
+
+    def __dir__(self) -> list[str]:
+        """What users call."""
+        return [name for name in dir(getattr(default_host().bound, self._prefix)) if not name.startswith("_")]
+
+    def __repr__(self) -> str:
+        return f"<namespace {self.__name__!r}>"
 
 
 def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
@@ -134,19 +174,26 @@ def _forget(op: Any) -> None:
 registry.on_declaration(_forget)
 
 
-def __getattr__(name: str) -> Any:
+def _attribute(name: str) -> Any:
     """Every function of the standard: those of arrays dispatch on their arguments, creation uses the default backend.
 
     What it finds for good stands in the module from then on, so that `mg.sum` costs what `xp.sum` costs.
     """
     if name.startswith("_"):
         raise _missing(name)
-    if name == "extend":  # imported when it is asked for
-        return import_module("multigrad.extend")
+    if name in ("extend", "typing"):  # imported when it is asked for
+        return import_module(f"multigrad.{name}")
+    if name == "profile_page":
+        globals()[name] = import_module("multigrad.tools.report.block").profile_page
+        return globals()[name]
     try:
         return _kept_in(globals(), name, name)
     except AttributeError:
         raise _missing(name) from None
+
+
+if not TYPE_CHECKING:  # type checkers know every name from typing/functions.pyi
+    __getattr__ = _attribute
 
 
 def _missing(name: str) -> AttributeError:
@@ -154,4 +201,6 @@ def _missing(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *dir(default_host().bound)})
+    """What users call: names of this module, and operations that are no means of others."""
+    names = {name for name in dir(default_host().bound) if not name.startswith("_")}
+    return sorted({*__all__, *names, "__version__", "__doc__", "__all__"})

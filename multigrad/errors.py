@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -11,6 +12,15 @@ PACKAGE = str(Path(__file__).parent) + os.sep
 """How the names of multigrad's own files begin."""
 OWN = (PACKAGE, "<multigrad", "<pullback")
 """The same with the files of what it generates."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question, " Did you mean 'numpy'?", or nothing where no known name is like it."""
+    from difflib import get_close_matches
+
+    lower = {k.lower(): k for k in known}
+    found = get_close_matches(name.lower(), lower, n=1)
+    return f" Did you mean {lower[found[0]]!r}?" if found else ""
 
 
 class MultigradError(Exception):
@@ -47,6 +57,15 @@ class BatchingError(MultigradError, RuntimeError):
 
 class LeakError(GradientError):
     """An array of a finished transformation was used after it."""
+
+
+def kind(x: object) -> str:
+    """What `x` is called in a message: by the name of its type, with its module where it is not to be taken for multigrad's Tensor."""
+    noun = getattr(type(x), "_noun", "")
+    if noun:
+        return str(noun)
+    name = type(x).__name__
+    return f"{type(x).__module__}.{name}" if name == "Tensor" else name
 
 
 def program() -> int:

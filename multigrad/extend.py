@@ -45,7 +45,7 @@ from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.immutable import Immutable, tie
 from .namespace import load
-from .observe import EVENTS, Call, Label, Observer
+from .observe import EVENTS, Call, Label, Observer, stand_in
 from .registry import Op
 from .tree import named_leaves
 from .tree import replaced as tree_map
@@ -324,7 +324,7 @@ class Layer(Immutable):
 
 def _within(x: Any, transform: Transform, kind: type[Layer]) -> Any:
     """An array that a layer of `transform` is made of, so that later writes to it are not seen."""
-    x = strip(peeled(x, transform.level - 1))
+    x = strip(peeled(stand_in(x), transform.level - 1))
     if level_of(x) >= transform.level:
         raise GradientError(f"{kind.__name__}.wrap: an array of the transformation {x._run.name!r} cannot become the value of a layer of "
                             f"{transform.name!r}, which is not further out: unwrap it first")

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Integral
 from operator import index
+from types import FunctionType
 from typing import Any
 
 from .engine import convert, copying, dispatch, element, fast, inplace, views
 from .engine.dispatch import BOUNDS, is_fixed
 from .engine.element import Host
 from .engine.fast import function_of
-from .engine.level import Layer
+from .engine.level import Layer, Standing
 from .engine.surface import Surface
 from .engine.tensor import Tensor
 from .observe import WRITE, gate
 from .registry import OPS, Op, keeping
+from .tracebacks import fold
 
 _REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 _installed: set[str] = set()
@@ -87,12 +89,16 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
     function = function_of(op)
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
-        result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others, named=options)
-        if result is NotImplemented:
-            raise TypeError(f"{name}: expected arrays or Python scalars, got {', '.join(type(x).__name__ for x in others)}")
-        return result
+        try:
+            result: Tensor = inplace.in_place(op, lambda t, *args: function(t, *args, **options), self, others, named=options)
+            if result is NotImplemented:
+                raise TypeError(f"{name}: expected arrays or Python scalars, got {', '.join(type(x).__name__ for x in others)}")
+            return result
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
-    method.__doc__ = f"In place: {op.doc}"
+    method.__doc__ = f"In place: {function.__doc__}"
     return method
 
 
@@ -100,8 +106,12 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The in-place form of a function for layers that are never written: the result takes the place of the value."""
 
     def method(self: Any, *others: Any, **options: Any) -> Any:
-        result = function(self, *others, **options)
-        return result if result is NotImplemented else self._become(result, name)
+        try:
+            result = function(self, *others, **options)
+            return result if result is NotImplemented else self._become(result, name)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     method.__name__ = method.__qualname__ = name
     return method
@@ -117,16 +127,20 @@ def _install_operator(op: Op) -> None:
     function = fast.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
-        run = self._elem.run
-        if run is not None:
-            if run.rebinds:
-                return NotImplemented  # Python goes on to `self = self + other`
-        elif type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
-                and mode.base is False and not (mode.watch.observers and mode.watch.of(WRITE)):
-            done = inplace.directly(self, other, direct)
-            if done is not None:
-                return done
-        return inplace.in_place(op, function, self, (other,), direct)
+        try:
+            run = self._elem.run
+            if run is not None:
+                if run.rebinds:
+                    return NotImplemented  # Python goes on to `self = self + other`
+            elif type(self) is Tensor and type(other) is Tensor and self._elem is other._elem and (mode := gate.get()) is not True \
+                    and mode.base is False and not (mode.watch.observers and mode.watch.of(WRITE)):
+                done = inplace.directly(self, other, direct)
+                if done is not None:
+                    return done
+            return inplace.in_place(op, function, self, (other,), direct)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     def of_layers(self: Any, other: Any, /) -> Any:
         return NotImplemented if self._run.rebinds else replacing(self, other)
@@ -140,14 +154,18 @@ def _install_operator(op: Op) -> None:
 
 def _getitem(self: Tensor, key: Any, /) -> Tensor:
     """The part of the array that `key` selects: integers, slices, ..., None, a mask, or integer arrays."""
-    kind = type(key)
-    # is_fixed, without the call
-    if kind is int or (kind is slice and type(key.start) in BOUNDS and type(key.stop) in BOUNDS and type(key.step) in BOUNDS) \
-            or (kind is tuple and dispatch.is_basic_key(key)):
-        found: Tensor = _fast_getitem(self, key)
+    try:
+        kind = type(key)
+        # is_fixed, without the call
+        if kind is int or (kind is slice and type(key.start) in BOUNDS and type(key.stop) in BOUNDS and type(key.step) in BOUNDS) \
+                or (kind is tuple and dispatch.is_basic_key(key)):
+            found: Tensor = _fast_getitem(self, key)
+            return found
+        found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
         return found
-    found = function_of(OPS["getitem"])(self, _key(key, self._elem.host))
-    return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _fast_getitem(self: Tensor, key: Any) -> Any:
@@ -180,32 +198,50 @@ def _with_item(x: Any, key: Any, value: Any) -> Any:
 
 
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
-    if isinstance(value, Tensor) and value._view is not None and views.same_place(value, self, key):
-        inplace.touch(self, value)
-        return
-    op = OPS["setitem"]
-    inplace.set_item(op, _with_item, self, _key(key, self._elem.host), value)
+    try:
+        if isinstance(value, Tensor) and value._view is not None and views.same_place(value, self, key):
+            inplace.touch(self, value)
+            return
+        op = OPS["setitem"]
+        if isinstance(value, Standing):
+            value = value._as_operand(op, [self])
+        inplace.set_item(op, _with_item, self, _key(key, self._elem.host), value)
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
-    if type(value) is type(self) and value._view is not None and views.same_place(value, self, key):
-        return
-    views.check_value(self, value, recording=False)
-    self._become(_with_item(self, _key(key, self._elem.host), value), "setitem")
+    try:
+        if type(value) is type(self) and value._view is not None and views.same_place(value, self, key):
+            return
+        views.check_value(self, value, recording=False)
+        self._become(_with_item(self, _key(key, self._elem.host), value), "setitem")
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _transposed(self: Tensor) -> Tensor:
     """The transpose of a matrix; for other dimensions use mT or permute_dims, as in the standard."""
-    if self.ndim != 2:
-        raise ValueError(f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims")
-    found: Tensor = function_of(OPS["matrix_transpose"])(self)
-    return found
+    try:
+        if self.ndim != 2:
+            raise ValueError(f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims")
+        found: Tensor = function_of(OPS["matrix_transpose"])(self)
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
     """The transpose of each matrix in the last two axes."""
-    found: Tensor = function_of(OPS["matrix_transpose"])(self)
-    return found
+    try:
+        found: Tensor = function_of(OPS["matrix_transpose"])(self)
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _real(self: Tensor) -> Tensor:
@@ -243,48 +279,76 @@ def _write_part(self: Tensor, part: Tensor, value: Any) -> None:
 
 def _zero(self: Tensor) -> Tensor:
     """Set every element to zero, in place."""
-    self[...] = False if self._elem.bool else 0
-    return self
+    try:
+        self[...] = False if self._elem.bool else 0
+        return self
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _copy(self: Tensor, other: Any) -> Tensor:
     """Copy the values of `other`, broadcast to this shape and cast to this dtype, into this Tensor, differentiably."""
-    value = convert.asarray(other, backend=self._elem.host.name)
-    if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
-        value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
-    self[...] = value
-    return self
+    try:
+        value = convert.asarray(other, backend=self._elem.host.name)
+        if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
+            value = self._elem.host.bound.astype(value, self.dtype)  # unlike `x[...] = value`, of a higher kind too: 1.5 becomes 1
+        self[...] = value
+        return self
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """This Tensor on another device; differentiable."""
-    moved: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
-    return moved
+    try:
+        moved: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
+        return moved
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
     """The same elements in another shape: t.reshape((2, 3)) or t.reshape(2, 3); -1 stands for what is left."""
-    found: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
-    return found
+    try:
+        found: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order: t.permute_dims((1, 0)) or t.permute_dims(1, 0)."""
-    found: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
-    return found
+    try:
+        found: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """The axes in reverse order, or in that given: t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2). As numpy.ndarray.transpose."""
-    found: Tensor = function_of(OPS["transpose"])(self, None if axes in ((), (None,)) else _sizes(axes))
-    return found
+    try:
+        found: Tensor = function_of(OPS["transpose"])(self, None if axes in ((), (None,)) else _sizes(axes))
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
     """Without the axes of length 1, or those of them that are given. As numpy.ndarray.squeeze."""
-    axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
-    found: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
-    return found
+    try:
+        axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
+        found: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
@@ -298,8 +362,12 @@ def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _cumulated(name: str, x: Tensor, axis: Any, dtype: Any) -> Tensor:
-    found: Tensor = function_of(OPS[name])(_reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype)
-    return found
+    try:
+        found: Tensor = function_of(OPS[name])(_reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype)
+        return found
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -316,5 +384,7 @@ _METHODS = {
     "__deepcopy__": copying.deepcopy,
 }
 for _name, _method in _METHODS.items():
+    if isinstance(_method, FunctionType):
+        _method.__name__, _method.__qualname__ = _name, f"Tensor.{_name}"  # what Python's errors say of a call
     Surface._define(_name, _method)
 Tensor._define("__setitem__", _setitem)

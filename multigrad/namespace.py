@@ -14,16 +14,18 @@ from . import inspection, methods, observe, registry
 from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
-from .engine import convert, dispatch, element, fast, plans, rules
+from .engine import convert, dispatch, element, fast, generated, plans, rules
 from .engine.element import Host
 from .engine.fast import function_of
 from .engine.foreign import FUNCTIONS, hint
 from .engine.leaving import Leaving
 from .engine.level import Layer, innermost, running
 from .engine.tensor import Tensor, wrap_new
+from .errors import nearest
 from .observe import gate
 from .provided import provide
 from .registry import OPS, Op, keeping
+from .tracebacks import fold
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
 VERSION = "2025.12"
@@ -55,14 +57,18 @@ class Namespace:
             self.__array_namespace_info__ = partial(inspection.Info, host)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self)
-        op = OPS.get(self._prefix + name)
-        found = self._find(name)
-        with keeping:
-            if OPS.get(self._prefix + name) is op:  # another thread may have replaced it meanwhile
-                setattr(self, name, found)
-        return found
+        try:
+            if name.startswith("__"):
+                raise AttributeError(f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self)
+            op = OPS.get(self._prefix + name)
+            found = self._find(name)
+            with keeping:
+                if OPS.get(self._prefix + name) is op:  # another thread may have replaced it meanwhile
+                    setattr(self, name, found)
+            return found
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     def _find(self, name: str) -> Any:
         full = self._prefix + name
@@ -104,7 +110,11 @@ class Namespace:
     @_called("asarray")
     def _asarray(self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
         """Make a Tensor of this backend, from arrays of any known library too. See multigrad.asarray."""
-        return convert.asarray(obj, dtype=dtype, device=device, copy=copy, backend=self._host.name, requires_grad=requires_grad)
+        try:
+            return convert.asarray(obj, dtype=dtype, device=device, copy=copy, backend=self._host.name, requires_grad=requires_grad)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     def device_of(self, x: Any) -> Any:
         """The device on which to make a constant that is to meet `x`, None where the library places it by itself. For rules."""
@@ -113,17 +123,21 @@ class Namespace:
     @_called("from_dlpack")
     def _from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
         """A Tensor on the memory of an array of any library that knows DLPack; on that of a Tensor of this backend as its detach()."""
-        if not isinstance(x, Tensor):
-            t = wrap_new(self._host.xp.from_dlpack(x, device=device, copy=copy))
-        elif x.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        elif x._elem.host is self._host and (device is None or device == x.device):
-            x._refuse("from_dlpack()", "tensor.detach()")
-            t = self._asarray(x, copy=True) if copy else x.detach()
-        else:
-            x._refuse("from_dlpack()", "tensor.detach()")
-            t = wrap_new(self._host.xp.from_dlpack(x._array, device=device, copy=copy))
-        return t.requires_grad_() if requires_grad else t
+        try:
+            if not isinstance(x, Tensor):
+                t = wrap_new(self._host.xp.from_dlpack(x, device=device, copy=copy))
+            elif x.requires_grad:
+                raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+            elif x._elem.host is self._host and (device is None or device == x.device):
+                x._refuse("from_dlpack()", "tensor.detach()")
+                t = self._asarray(x, copy=True) if copy else x.detach()
+            else:
+                x._refuse("from_dlpack()", "tensor.detach()")
+                t = wrap_new(self._host.xp.from_dlpack(x._array, device=device, copy=copy))
+            return t.requires_grad_() if requires_grad else t
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     def _forget(self) -> None:
         """Drop the functions of a former declaration, also in the namespaces below."""
@@ -135,7 +149,8 @@ class Namespace:
                     delattr(self, name)
 
     def __dir__(self) -> list[str]:
-        names = {n.removeprefix(self._prefix).partition(".")[0] for n, op in list(OPS.items()) if n.startswith(self._prefix) and not self._hides(op)}
+        names = {n.removeprefix(self._prefix).partition(".")[0] for n, op in list(OPS.items())
+                 if n.startswith(self._prefix) and op.public and not self._hides(op)}
         more = {name for name in element.MORE_DTYPES if hasattr(self._host.backend.namespace, name)}
         own = {*CONSTANTS, *element.DTYPES, *more, "__array_api_version__", "__array_namespace_info__"}
         return sorted(names | (own if not self._prefix else set()))
@@ -168,36 +183,56 @@ def _creation(op: Op, host: Host) -> Callable[..., Any]:
     order = tuple(op.roles)
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > most or not by_name.issuperset(kwargs):
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:  # it does not say of which function
-                raise TypeError(f"{op.name}() {error}") from None
-        requires_grad = kwargs.pop("requires_grad", False) if makes else False
-        if "dtype" in kwargs:
-            kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
-        args = tuple(_unwrapped(a) for a in args)
-        kwargs = {k: _unwrapped(v) for k, v in kwargs.items()}
-        mode = gate.get()
-        if mode is True or not mode.operations:
-            result = raw(*args, **kwargs)
-        else:
-            result = observe.operation(mode, op, order, raw, args, kwargs)
-        if not element.is_array(result):
-            return result
-        t = wrap_new(result)
-        return t.requires_grad_() if requires_grad else t
+        try:
+            if len(args) > most or not by_name.issuperset(kwargs):
+                try:
+                    signature.bind(*args, **kwargs)
+                except TypeError as error:  # it does not say of which function
+                    raise TypeError(f"{op.name}() {error}{_called_instead(op, args, kwargs, by_name)}") from None
+            requires_grad = kwargs.pop("requires_grad", False) if makes else False
+            if "dtype" in kwargs:
+                kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
+            args = tuple(_unwrapped(a) for a in args)
+            kwargs = {k: _unwrapped(v) for k, v in kwargs.items()}
+            mode = gate.get()
+            if mode is True or not mode.operations:
+                result = raw(*args, **kwargs)
+            else:
+                result = observe.operation(mode, op, order, raw, args, kwargs)
+            if not element.is_array(result):
+                return result
+            t = wrap_new(result)
+            return t.requires_grad_() if requires_grad else t
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return _named(function, op, signature)
+
+
+def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[str]) -> str:
+    """What to write in the place of a call with arguments that a function that makes arrays does not take."""
+    if "backend" in kwargs:
+        return f". Call that of the backend's namespace, multigrad.namespace({kwargs['backend']!r}).{op.name}(...), or multigrad.use_backend() before"
+    near = nearest(next((name for name in kwargs if name not in known), ""), known)
+    if not near and len(args) > 1 and next(iter(op.roles), "") == "shape" and all(isinstance(n, int) for n in args):
+        return f". The shape is one argument: {op.name}({args})"
+    return f".{near or f' It takes {op.name}{op.signature}'}"
 
 
 def _named(function: Callable[..., Any], op: Op, signature: inspect.Signature) -> Callable[..., Any]:
     """`function` with the name, the words and the signature of an operation."""
     function.__name__ = function.__qualname__ = op.name.rpartition(".")[2]
-    function.__doc__ = op.doc
+    function.__doc__ = documentation(op)
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__module__ = "multigrad"
     return function
+
+
+def documentation(op: Op) -> str:
+    """The docstring of an operation. The words are imported with the first function that is made."""
+    text: str = import_module("multigrad.ops.words").text(op)
+    return text
 
 
 def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
@@ -205,12 +240,16 @@ def _about_dtypes(op: Op, host: Host) -> Callable[..., Any]:
     limits = {"finfo": inspection.finfo, "iinfo": inspection.iinfo}.get(op.name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
-        home = element.common_host(op.name, given) or host
-        values = [dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a) for a in given]
-        if limits is not None:
-            return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
-        return rules.raw_function(home, op.name)(*values)
+        try:
+            given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
+            home = element.common_host(op.name, given) or host
+            values = [dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a) for a in given]
+            if limits is not None:
+                return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
+            return rules.raw_function(home, op.name)(*values)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     if op.name != "isdtype":
         return _named(function, op, op.signature)
@@ -241,19 +280,23 @@ def _anchored(op: Op, host: Host) -> Callable[..., Any]:
     derived = function_of(op)
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(_plain(a, host) for a in args)
-        kwargs = {name: _plain(a, host) for name, a in kwargs.items()}
-        if not any(element.is_array(a) for a in (*args, *kwargs.values())):
-            return made(*args, **kwargs)
-        requires_grad = kwargs.pop("requires_grad", False)
-        if "dtype" in kwargs:
-            kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
-        result = derived(*args, **kwargs)
-        if op.kind == "nondifferentiable" and (run := running()) is not None and result._level < run.tensor_level:
-            while isinstance(result, Tensor):
-                result = result._array
-            result = wrap_new(result)
-        return result.requires_grad_() if requires_grad else result
+        try:
+            args = tuple(_plain(a, host) for a in args)
+            kwargs = {name: _plain(a, host) for name, a in kwargs.items()}
+            if not any(element.is_array(a) for a in (*args, *kwargs.values())):
+                return made(*args, **kwargs)
+            requires_grad = kwargs.pop("requires_grad", False)
+            if "dtype" in kwargs:
+                kwargs["dtype"] = element.named_dtype(host, kwargs["dtype"])
+            result = derived(*args, **kwargs)
+            if op.kind == "nondifferentiable" and (run := running()) is not None and result._level < run.tensor_level:
+                while isinstance(result, Tensor):
+                    result = result._array
+                result = wrap_new(result)
+            return result.requires_grad_() if requires_grad else result
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return _named(function, op, inspect.signature(made))
 
@@ -317,4 +360,5 @@ def _changed(op: Op) -> None:
 
 
 provide(element, make_bound=Namespace)
+provide(generated, documentation=documentation)
 provide(registry, fill=load)

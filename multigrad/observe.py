@@ -15,11 +15,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import ExitStack
 from contextvars import ContextVar
-from functools import wraps
-from inspect import CO_VARARGS, CO_VARKEYWORDS
 from time import perf_counter_ns
-from types import CodeType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 # ----- Events -----
 
@@ -61,6 +58,9 @@ class Observer:
     timed   for times alone: a function that is called in the place of `begin` and `end` where no other observer is told of operations, or of
             steps by plain nodes. It is given the declaration, or the node, start and end in nanoseconds, and what the operation returned:
             NotImplemented if it left that to another operand, None if it raised
+    exchange  where it is not None, a function that is given each value which the program hands to an operation, a conversion, a write or a
+            transformation, and returns what is to stand for it: the engine's own, by which a loop sees what its body captures. The innermost
+            observer's counts. Such an observer is `whole`, and is told of operations by this alone
 
     Operations that its own methods call are events, too. To look at values, use the array library on `multigrad.extend.innermost(x)`.
     """
@@ -69,6 +69,7 @@ class Observer:
     events: Set[str] = frozenset()
     whole: bool = False
     timed: Callable[[Any, int, int, Any], None] | None = None
+    exchange: Callable[[Any], Any] | None = None
     ended: bool = False
 
     def begin(self, call: Call) -> Any:
@@ -115,11 +116,13 @@ class Watch:
     tangents    those that are told of the rules of tangents
     within      whether this is inside of an operation
     parts       whether it is another one inside of an operation
+    exchange    what stands for the values that the program hands over, None for these themselves
+    looks_on    whether there is an observer besides those that exchange values
 
     Neither it nor a Mode refers to itself: reference counting frees observers, and what they keep.
     """
 
-    __slots__ = ("_inside", "_of", "alone", "nodes", "observers", "operations", "parts", "tangents", "timed", "within")
+    __slots__ = ("_inside", "_of", "alone", "exchange", "looks_on", "nodes", "observers", "operations", "parts", "tangents", "timed", "within")
 
     def __init__(self, observers: tuple[Observer, ...], within: bool = False) -> None:
         self.observers = observers
@@ -133,6 +136,8 @@ class Watch:
         self.alone = None if one is None or type(one).recorded_alone is Observer.recorded_alone else one.recorded_alone
         only = self.operations[0] if len(self.operations) == 1 else None
         self.timed = None if only is None or only.whole else only.timed
+        self.exchange = None if within else next((o.exchange for o in reversed(observers) if o.exchange is not None), None)
+        self.looks_on = any(o.exchange is None for o in observers)
         self._inside: Watch | None = None
 
     def of(self, kind: str) -> tuple[Observer, ...]:
@@ -395,6 +400,13 @@ def _end(tokens: list[tuple[Observer, Any]], call: Call) -> None:
 
 def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the function of an operation where observers are told of it: `mode` is the state of the gate, and again when it returns."""
+    exchange = mode.watch.exchange
+    if exchange is not None:
+        args = exchange(args)
+        if kwargs:
+            kwargs = {name: exchange(x) for name, x in kwargs.items()}
+        if not mode.watch.looks_on:
+            return function(*args, **kwargs) if op.kind == "composite" else _where(mode.inside, mode, function, *args, **kwargs)
     timed = mode.timed
     if timed is not None and not mode.operations[0].ended:
         result: Any = None
@@ -411,18 +423,35 @@ def operation(mode: Mode, op: Any, order: Sequence[str], function: Callable[...,
             return function(*args, **kwargs)
         mode = left
     inside = mode if op.kind == "composite" else mode.inside
-    return _around_parts(mode, inside, mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
+    return around_parts(mode, inside, mode.operations, Call(OPERATION, op, op.name, order, args, kwargs), lambda: function(*args, **kwargs))
 
 
-def _around_parts(mode: Mode, inside: Any, told: Sequence[Observer], call: Call, function: Callable[[], Any]) -> Any:
+def around_parts(mode: Mode, inside: Any, told: Sequence[Observer], call: Call, function: Callable[[], Any]) -> Any:
     """`around`, with the gate in the state `inside` in the place of `mode` meanwhile. Where they are the same, what is entered in it stays."""
-    if inside is mode:
-        return around(told, call, function)
+    return around(told, call, function) if inside is mode else _where(inside, mode, around, told, call, function)
+
+
+def _where(state: Any, mode: Mode, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what the function does, called with the gate in that state instead of `mode`."""
     try:
-        gate.set(inside)
-        return around(told, call, function)
+        gate.set(state)
+        return function(*args, **kwargs)
     finally:
         gate.set(mode)
+
+
+def stand_in(x: Any) -> Any:
+    """What stands here for a value, or for each of a tuple or list of them, that the program hands over: see `Observer.exchange`."""
+    mode = gate.get()
+    return x if mode is True or mode.watch.exchange is None else mode.watch.exchange(x)
+
+
+def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what the function does, called where every value stands for itself."""
+    mode = gate.get()
+    if mode is True or mode.watch.exchange is None:
+        return function(*args, **kwargs)
+    return _where(watched(mode, tuple(o for o in mode.watch.observers if o.exchange is None)), mode, function, *args, **kwargs)
 
 
 def without_ended(mode: Mode) -> Any:
@@ -469,31 +498,3 @@ def within(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     finally:
         place.set(before)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def conversion(method: F) -> F:
-    """Decorate a method by which a value leaves the graph, or is looked at: observers are told of it by its name."""
-    name = method.__name__
-    code: CodeType = method.__code__
-
-    @wraps(method)
-    def plain(self: Any) -> Any:
-        mode = gate.get()
-        return method(self) if mode is True or not mode.watch.observers else told(mode, self)
-
-    @wraps(method)
-    def general(self: Any, *args: Any, **kwargs: Any) -> Any:
-        mode = gate.get()
-        return method(self, *args, **kwargs) if mode is True or not mode.watch.observers else told(mode, self, *args, **kwargs)
-
-    def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
-        observing = mode.watch.of(CONVERSION)
-        if not observing:
-            return method(self, *args, **kwargs)
-        return _around_parts(mode, mode.inside, observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
-
-    alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
-    return plain if alone else general  # type: ignore[return-value]

@@ -48,19 +48,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 from .errors import RegistrationError
 from .provided import wanted
 
-__all__ = [
-    "OPS",
-    "Op",
-    "Rule",
-    "behind_batch",
-    "composite",
-    "define",
-    "elementwise",
-    "linear",
-    "multilinear",
-    "nondifferentiable",
-    "on_declaration",
-]
+__all__ = ["OPS", "Op", "Rule", "behind_batch", "composite", "define", "elementwise", "linear", "multilinear", "nondifferentiable",
+           "on_declaration"]
 
 OPERATORS = ("abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos",
              "pow", "rshift", "sub", "truediv", "xor")
@@ -120,6 +109,11 @@ class Op:
         return self.chapter == "beyond"
 
     @property
+    def public(self) -> bool:
+        """Whether it is for users to call. What rules and methods are made of is not."""
+        return self.chapter not in ("kernels", "conversion") and self.name not in ("getitem", "setitem")
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         """The array parameters, lists of arrays included, in order."""
         return tuple(p for p, role in self.roles.items() if role != "plain")
@@ -165,6 +159,11 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return cast("Callable[_P, _T]", cached)
 
 
+def when_replaced(forget: Callable[[], None]) -> None:
+    """Call `forget()` whenever an operation was replaced or taken away."""
+    _remembered.append(forget)
+
+
 def is_prefix(name: str) -> bool:
     """Whether names of operations have that prefix."""
     return f"\n{name}." in "\n".join(["", *list(OPS)])  # one search, a tenth of asking each; a list: other threads may declare some meanwhile
@@ -176,8 +175,8 @@ def is_declared(name: str) -> bool:
 
 
 def forget_remembered() -> None:
-    """Empty what `per_operation` remembers, after an operation was replaced or taken away."""
-    for clear in _remembered:
+    """Empty what `per_operation` and others remember, after an operation was replaced or taken away."""
+    for clear in list(_remembered):
         clear()
 
 

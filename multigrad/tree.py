@@ -35,12 +35,20 @@ class Kind(NamedTuple):
     flatten    from a container to its children and what else it consists of (aux); that of dictionaries begins with their keys
     unflatten  from aux and a sequence of children to a container
     family     dict, tuple or None: those that go with each other; of no family, those of the same type and aux do
+
+    Two kinds of one class are equal: what is known of a class may be found once more.
     """
 
     cls: type
     flatten: Flatten
     unflatten: Unflatten
     family: type | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kind) and other.cls is self.cls
+
+    def __hash__(self) -> int:
+        return hash(self.cls)
 
 
 class Structure(NamedTuple):
@@ -75,6 +83,11 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
     """The leaves of a tree in order, each with where it stands, as Python would reach it: `[0]`, `['weights'].bias`, "" of a leaf alone."""
     found, structure = flattened(tree)
     return list(zip(_names(structure, ""), found, strict=True))
+
+
+def leaf_names(structure: Structure) -> list[str]:
+    """Where each leaf of a tree of that structure stands."""
+    return list(_names(structure, ""))
 
 
 def _names(structure: Structure, name: str) -> Iterator[str]:
@@ -183,7 +196,7 @@ def fitted(structure: Structure, given: Any, *, partial: bool = False) -> list[A
 
 def _fit(structure: Structure, given: Any, path: Path, partial: bool, into: list[Any]) -> None:
     if partial and given is None:
-        into.extend([None] * _size(structure))
+        into.extend([None] * size(structure))
     elif structure.kind is None:
         if _kinds[type(given)] is not None:
             raise ValueError(f"expected an array{_at(path)}, got {shown(given)}")
@@ -218,7 +231,7 @@ def _begins(tree: Any, prefix: Any, into: list[Any]) -> bool:
 
 def _prefix(structure: Structure, prefix: Any, path: Path, into: list[Any]) -> None:
     if prefix is None or _kinds[type(prefix)] is None:
-        into.extend([prefix] * _size(structure))
+        into.extend([prefix] * size(structure))
     elif structure.kind is None:
         raise ValueError(f"expected one value for an array{_at(path)}, got {shown(prefix)}")
     else:
@@ -226,8 +239,9 @@ def _prefix(structure: Structure, prefix: Any, path: Path, into: list[Any]) -> N
             _prefix(child, other, (*path, (structure, i)), into)
 
 
-def _size(structure: Structure) -> int:
-    return 1 if structure.kind is None else sum(map(_size, structure.children))
+def size(structure: Structure) -> int:
+    """How many leaves a tree of that structure has."""
+    return 1 if structure.kind is None else sum(map(size, structure.children))
 
 
 def _paired(structure: Structure, kind: Kind, given: Any, path: Path) -> Iterable[tuple[Structure, Any]]:

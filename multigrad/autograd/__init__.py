@@ -16,7 +16,7 @@ from .variable import Variable
 
 if TYPE_CHECKING:
     from ..tools.breaks.detect import detect_breaks
-    from . import profiler
+    from . import profiler, profiler_util
 
 __all__ = [
     "Function",
@@ -38,6 +38,7 @@ __all__ = [
     "is_grad_enabled",
     "no_grad",
     "profiler",
+    "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
     "variable",
@@ -47,7 +48,7 @@ __all__ = [
 _TOOLS = ("detect_breaks", "profiler", "profiler_util")
 
 
-def __getattr__(name: str) -> Any:
+def _tool(name: str) -> Any:
     """The tools, imported when they are first asked for: most programs never do."""
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -59,8 +60,12 @@ def __getattr__(name: str) -> Any:
     return detect_breaks
 
 
+if not TYPE_CHECKING:  # type checkers know the names above
+    __getattr__ = _tool
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_TOOLS})
+    return sorted({*__all__, "__all__", "__doc__"})
 
 
 def variable(*args: Any, **kwargs: Any) -> NoReturn:  # the module of this name is found by import, as in torch

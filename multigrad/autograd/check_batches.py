@@ -17,7 +17,7 @@ gradcheck or gradgradcheck failed while testing batched gradient computation.
 
 To leave this test out, call gradcheck or gradgradcheck with `check_batched_grad=False`.
 
-Batched gradients are what jacobian(vectorize=True), hessian(vectorize=True) and grad(is_grads_batched=True) compute: the backward pass runs once,
+Gradients of a batch are what jacobian(vectorize=True), hessian(vectorize=True) and grad(is_grads_batched=True) compute: the backward pass runs once,
 on gradients that each stand for a batch, under vmap. Most often the backward of a Function, or a hook, does what vmap cannot: it asks for the
 value of a gradient (bool(), float(), item(), `if`), makes an array whose shape depends on one, writes one into an array from outside, or leaves
 the library. Write it with functions of the standard, such as where() for a branch. Or the results of a Function differ between examples in other

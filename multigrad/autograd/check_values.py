@@ -21,6 +21,22 @@ class GradcheckError(MultigradError, RuntimeError):
     """Raised by `gradcheck` and `gradgradcheck` where a gradient is not what it should be."""
 
 
+class Mismatch(GradcheckError):
+    """Two Jacobians differ.
+
+    numerical, analytical  both, as NumPy arrays: a row for each element of the input, a column for each of the output
+    matrices               whether the message shows them whole
+    """
+
+    def __init__(self, head: str, shown: str, worst: str, numerical: Any, analytical: Any) -> None:
+        super().__init__(head, shown, worst)
+        self.numerical, self.analytical, self.matrices = numerical, analytical, True
+
+    def __str__(self) -> str:
+        head, shown, worst = self.args
+        return f"{head}{shown}{worst}" if self.matrices else f"{head}{worst}The whole Jacobians are error.numerical and error.analytical.\n"
+
+
 def _tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 

@@ -20,6 +20,7 @@ from ..engine.level import dual_levels as _entered
 from ..engine.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
+from ..tracebacks import entry
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -27,8 +28,8 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 class UnpackedDualTensor(NamedTuple):
     """What `unpack_dual` returns: the value, and the tangent, or None where there is none."""
 
-    primal: Any
-    tangent: Any
+    primal: Tensor
+    tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
@@ -38,6 +39,7 @@ def enter_dual_level() -> int:
     return len(entered)
 
 
+@entry
 def exit_dual_level(*, level: int | None = None) -> None:
     """Leave the level that was entered last: of its duals only the values remain."""
     entered = _entered.get()
@@ -64,7 +66,8 @@ class dual_level(_Mode):
         exit_dual_level()
 
 
-def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+@entry
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Tensor:
     """The dual of the value of `tensor` and the tangent `tangent`, which has its shape.
 
     A real tangent is converted to the primal's dtype. Both may have a history, and keep it: what is computed of the dual can be
@@ -81,9 +84,11 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if _split(tangent, run) is not None:
         raise GradientError(f"Setting a forward grad that itself has a forward gradient at the same level {number} is not supported.")
     primal, tangent = _value(primal, run), _value(tangent, run)
-    return Dual._make(primal, check_tangent(primal, tangent, run.dual_level, "make_dual"), run, run.dual_level)
+    dual: Any = Dual._make(primal, check_tangent(primal, tangent, run.dual_level, "make_dual"), run, run.dual_level)
+    return dual  # type: ignore[no-any-return]  # to users every layer is a Tensor
 
 
+@entry
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Take a dual apart: `(primal, tangent)`, the tangent None where there is none, as in what is no dual of the level."""
     run = _run(level, "unpack_dual")
@@ -91,7 +96,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     found = None if run is None else _split(x, run)
     if found is None:
         return UnpackedDualTensor(_value(x, run) if isinstance(tensor, Layer) else tensor, None)
-    return UnpackedDualTensor(*(t if isinstance(t, Layer) else wrap_new(t) for t in found))
+    primal, tangent = [t if isinstance(t, Layer) else wrap_new(t) for t in found]
+    return UnpackedDualTensor(primal, tangent)  # type: ignore[arg-type]  # to users every layer is a Tensor
 
 
 def _run(level: int | None, name: str) -> Run | None:

@@ -13,7 +13,7 @@ output does not depend on an input; otherwise such results are zeros.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from ..engine.computed import mark
 from ..engine.element import is_array
@@ -24,11 +24,16 @@ from ..engine.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
 from ..errors import GradientError
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, check_tangent, taken_apart
+from ..tracebacks import entry
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
+if TYPE_CHECKING:
+    from ..typing import Array
+
 Tensors = tuple[Tensor, ...]
 T = TypeVar("T")
+R = TypeVar("R")
 
 OUTPUTS = "outputs of the user-provided function"
 
@@ -193,6 +198,13 @@ def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tenso
     return cotangents, _grad(outputs, inputs, cotangents, create_graph=True)
 
 
+@overload
+def vjp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, Tensor]: ...
+@overload
+def vjp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, Tensors]: ...
+@entry
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """The output of `func` and the product of `v` with its Jacobian, in the structure and the shapes of `inputs`.
 
@@ -207,6 +219,13 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         return _unpack(_finish(outputs, create_graph), several_out), _unpack(_finish(found, create_graph), several_in)
 
 
+@overload
+def jvp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, R]: ...
+@overload
+def jvp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, R]: ...
+@entry
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """The output of `func` and the product of its Jacobian with `v`, in the structure and the shapes of the output.
 
@@ -228,6 +247,16 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         return _unpack(_finish(outputs, create_graph), several_out), _unpack(_finish(found, create_graph), several_out)
 
 
+@overload
+def jacobian(func: Callable[[Tensor], R], inputs: Array, create_graph: bool = False, strict: bool = False,
+             vectorize: bool = False, strategy: str = "reverse-mode") -> R: ...
+@overload
+def jacobian(func: Callable[..., Tensor], inputs: tuple[Array, ...], create_graph: bool = False, strict: bool = False,
+             vectorize: bool = False, strategy: str = "reverse-mode") -> Tensors: ...
+@overload
+def jacobian(func: Callable[..., Tensors], inputs: tuple[Array, ...], create_graph: bool = False, strict: bool = False,
+             vectorize: bool = False, strategy: str = "reverse-mode") -> tuple[Tensors, ...]: ...
+@entry
 def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
              strategy: str = "reverse-mode") -> Any:
     """The Jacobian of `func` at `inputs`.
@@ -354,6 +383,13 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
     return tuple(found)
 
 
+@overload
+def hessian(func: Callable[[Tensor], Any], inputs: Array, create_graph: bool = False, strict: bool = False,
+             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Tensor: ...
+@overload
+def hessian(func: Callable[..., Any], inputs: tuple[Array, ...], create_graph: bool = False, strict: bool = False,
+             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> tuple[Tensors, ...]: ...
+@entry
 def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
             outer_jacobian_strategy: str = "reverse-mode") -> Any:
     """The Hessian of `func`, which returns one Tensor with one element.
@@ -394,6 +430,13 @@ def _first_derivatives(name: str, func: Callable[..., Any], inputs: Any, v: Any,
     return several, inputs, vector, out, gradients
 
 
+@overload
+def vhp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, Tensor]: ...
+@overload
+def vhp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, Tensors]: ...
+@entry
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """The output of `func`, which returns one Tensor with one element, and the product of `v` with its Hessian, shaped as `inputs`.
 
@@ -406,6 +449,13 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         return _finish((out,), create_graph)[0], _unpack(_finish(found, create_graph), several)
 
 
+@overload
+def hvp(func: Callable[[Tensor], R], inputs: Array, v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, Tensor]: ...
+@overload
+def hvp(func: Callable[..., R], inputs: tuple[Array, ...], v: Any = None, create_graph: bool = False, strict: bool = False
+        ) -> tuple[R, Tensors]: ...
+@entry
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """The output of `func`, which returns one Tensor with one element, and the product of its Hessian with `v`, shaped as `inputs`.
 

@@ -18,12 +18,14 @@ from ..engine.gradients import grad
 from ..engine.graph import CustomNode, Node, Pick
 from ..engine.level import innermost
 from ..engine.tensor import Tensor, element_of, wrap, wrap_new
-from ..errors import GradientError
+from ..errors import GradientError, program
 from ..layers.dual import Dual
+from ..tracebacks import entry
 from .check_batches import compare_batched_gradients, compare_batched_tangents, moved
 from .check_values import (
     Function,
     GradcheckError,
+    Mismatch,
     _basis,
     _checked,
     _differentiable,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
+
+@entry
 def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
               nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
               check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
@@ -52,7 +56,7 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
     inputs    one argument or a tuple of them, Tensors or not; Tensors to check should be float64 or complex128
     eps       the step of the differences
     atol, rtol            tolerances: abs(analytical - numerical) <= atol + rtol * abs(numerical), element by element
-    raise_exception       raise GradcheckError, with both Jacobians, where a check fails; else return False
+    raise_exception       raise GradcheckError, with both Jacobians and the worst entry, where a check fails; else return False
     nondet_tol            by how much the same backward pass, run twice, may differ
     check_undefined_grad  whether outputs without a gradient must count as if their gradient were zero
     check_grad_dtypes     whether gradients must have their inputs' dtype
@@ -82,6 +86,7 @@ def gradcheck(func: Function, inputs: Any, *, eps: float = 1e-6, atol: float = 1
         return False
 
 
+@entry
 def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
                   gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
                   check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
@@ -116,9 +121,13 @@ def gradgradcheck(func: Function, inputs: Any, grad_outputs: Any = None, *, eps:
         found = grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True) if outputs else ()
         return tuple(g for g in found if g is not None)
 
-    return gradcheck(gradients, arguments + given, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
-                     check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
-                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
+    try:
+        return gradcheck(gradients, arguments + given, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+                         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+                         check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
+    except Mismatch as error:
+        error.matrices = False  # of second derivatives they are large
+        raise
 
 
 class Settings(NamedTuple):
@@ -141,7 +150,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
             continue
         if not _double(x):
             warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail if "
-                          "all the inputs are not of double precision floating point or complex. ", UserWarning, stacklevel=4)
+                          "all the inputs are not of double precision floating point or complex. ", UserWarning, stacklevel=program())
         strides = getattr(x.array, "strides", None)  # of NumPy and CuPy; others do not tell
         if type(strides) is tuple and any(step == 0 and n > 1 for step, n in zip(strides, x.shape, strict=True)):
             raise GradientError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
@@ -195,12 +204,18 @@ class _Problem:
         self.outputs = [t for _, t in self.numbered]
         self.checked = _checked(inputs)
 
-    def mismatch(self, output: int, number: int, numerical: Any, analytical: Any, forward: bool = False) -> str:
+    def mismatch(self, output: int, number: int, numerical: Any, analytical: Any, forward: bool = False,
+                 projections: tuple[Any, Any] | None = None) -> Mismatch:
+        """What to raise where two Jacobians, or their projections, differ."""
         prefix = ""
         if output in self.complex_ones:
             prefix = f"While considering the {'imaginary' if self.part == 'imag' else 'real'} part of complex outputs only, "
-        return (f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output {output} with respect to input {number},\n"
-                f"numerical:{numerical!r}\nanalytical:{analytical!r}\n")
+        head = f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output {output} with respect to input {number},\n"
+        shown = "numerical:{!r}\nanalytical:{!r}\n".format(*(projections or (numerical, analytical)))
+        if projections:
+            shown += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
+        worst = _worst(numerical, analytical, self.checked[number], self.numbered[output][1], self.settings)
+        return Mismatch(head, shown, worst, numerical, analytical)
 
 
 # -- finite differences
@@ -309,13 +324,13 @@ def _compare_jacobians(p: _Problem) -> None:
         for j, a in enumerate(_analytical(p, out, list(_basis(out)))):
             n = numerical[j][number]
             if not _close(a, n, p.settings):
-                raise GradcheckError(p.mismatch(i, j, n, a))
+                raise p.mismatch(i, j, n, a)
     for j, x in enumerate(p.checked if p.settings.forward else ()):
         tangents = _numerical(p, x, forward=True)
         for i, (number, _) in enumerate(p.numbered):
             n, a = numerical[j][number], tangents[number]
             if not _close(a, n, p.settings):
-                raise GradcheckError(p.mismatch(i, j, n, a, forward=True))
+                raise p.mismatch(i, j, n, a, forward=True)
 
 
 # -- comparing random projections: v @ J @ u
@@ -350,21 +365,35 @@ def _compare_projections(p: _Problem) -> None:
                 if w is not None:
                     found = found + 1j * (column.imag * w.reshape(-1)).sum()
                 if not _close(found, numerical, settings):
-                    raise GradcheckError(p.mismatch(i, j, numerical.item(), found.item()) + _slowly(p, i, j))
+                    raise _slowly(p, i, j, (numerical.item(), found.item()))
             if tangents and not _close(found := (v.reshape(-1) * tangents[number]).sum(), numerical, settings):
-                raise GradcheckError(p.mismatch(i, j, numerical.item(), found.item(), forward=True) + _slowly(p, i, j, forward=True))
+                raise _slowly(p, i, j, (numerical.item(), found.item()), forward=True)
 
 
-def _slowly(p: _Problem, i: int, j: int, forward: bool = False) -> str:
+SLOWLY = ("\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: they are projections on random vectors. "
+          "Below, the jacobians are computed in slow mode:\n\nNumerical:\n {!r}\nAnalytical:\n{!r}\n\n"
+          "The max per-element difference (slow mode) is: {}.\n")
+
+
+def _slowly(p: _Problem, i: int, j: int, projections: tuple[Any, Any], forward: bool = False) -> Mismatch:
     """Whole Jacobians, to say more about projections that differ."""
     number, out = p.numbered[i]
     n, a = _numerical(p, p.checked[j])[number], _numerical(p, p.checked[j], True)[number] if forward else _passes(p, out, _basis(out))[j]
-    text = ("\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode: they are projections on random "
-            f"vectors. Below, the jacobians are computed in slow mode:\n\nNumerical:\n {n!r}\nAnalytical:\n{a!r}\n\n"
-            f"The max per-element difference (slow mode) is: {abs(n - a).max()}.\n")
-    if _close(a, n, p.settings):
-        text += "Fast gradcheck failed but element-wise differences are small. With fast_mode=False the check passes.\n"
-    return text
+    return p.mismatch(i, j, n, a, forward, projections)
+
+
+def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Settings) -> str:
+    """The entry that differs most, with its place in the input and the output."""
+    import numpy as np
+
+    tolerance = settings.atol + settings.rtol * abs(numerical)
+    beyond = np.nan_to_num(abs(analytical - numerical) - tolerance, nan=np.inf)
+    if not (beyond > 0).any():
+        return "Fast gradcheck failed but element-wise differences are small. With fast_mode=False the check passes.\n"
+    k, m = np.unravel_index(beyond.argmax(), beyond.shape)
+    at, of = (tuple(int(i) for i in np.unravel_index(flat, shape)) for flat, shape in ((k, x.shape), (m, out.shape)))
+    return (f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is the derivative of output element {of} by input "
+            f"element {at}: {numerical[k, m]} numerically, {analytical[k, m]} analytically.\n")
 
 
 # -- further properties of a backward pass

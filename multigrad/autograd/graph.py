@@ -50,7 +50,7 @@ _TOOLS = {"GraphPicture": "drawing", "MemoryReport": "memory", "draw": "drawing"
           "print_graph": "text", "record_lines": "noting"}
 
 
-def __getattr__(name: str) -> Any:
+def _tool(name: str) -> Any:
     """The tools that look at graphs, imported when they are first asked for: most programs never do."""
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -58,8 +58,12 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+if not TYPE_CHECKING:  # type checkers know the names above
+    __getattr__ = _tool
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_TOOLS})
+    return sorted({*__all__, "__all__", "__doc__"})
 
 
 class Node(ABC):
@@ -209,7 +213,7 @@ class _MultiHandle(RemovableHandle):
             handle.remove()
 
 
-def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(tensors: Tensor | Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
     """Call `fn` once in each backward pass that reaches some of `tensors`.
 
     mode  "all": after the last of their gradients was computed, with a list of them, None for those that the pass does not reach;
@@ -217,7 +221,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    given: list[Tensor] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for t in given:
         t._check()
         if t._node is None:

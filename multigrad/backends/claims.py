@@ -7,22 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
-from ..errors import RegistrationError
+from ..errors import RegistrationError, nearest
 from . import own
 
 if TYPE_CHECKING:
     from .spec import Backend
 
 PYTHONS = (bool, int, float, complex, str, bytes, list, tuple, dict, slice, type(None))
-
-
-def nearest(name: str, known: Collection[str]) -> str:
-    """A question, " Did you mean 'numpy'?", or nothing where no known name is like it."""
-    import difflib
-
-    lower = {k.lower(): k for k in known}
-    found = difflib.get_close_matches(name.lower(), lower, n=1)
-    return f" Did you mean {lower[found[0]]!r}?" if found else ""
 
 
 # ----- Modules -----

@@ -20,8 +20,9 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import registry
-from ..errors import BackendError, NoDeviceError, RegistrationError
+from .. import registry, tracebacks
+from ..errors import BackendError, NoDeviceError, RegistrationError, nearest
+from ..provided import provide
 from . import claims, hooks, installed
 from .plugins import Plugin, deferred, imported, lock, manager, plugins, told, wake, warn_of_failed, watched
 from .raw import resolve
@@ -261,7 +262,7 @@ def _unknown(name: object) -> str:
     if not isinstance(name, str):
         return f"a backend is asked for by its name, a string, not {name!r}."
     known = ", ".join(f"{p.name} of {p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}" for p in plugins())
-    return (f"unknown backend {name!r}.{claims.nearest(name, _known)} Known backends: {', '.join(sorted(_known))}. "
+    return (f"unknown backend {name!r}.{nearest(name, _known)} Known backends: {', '.join(sorted(_known))}. "
             f"Installed plugins: {known}. A backend for another library comes with a plugin.")
 
 
@@ -440,3 +441,15 @@ def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     except Exception as error:
         return (), (), f"the probe failed: {type(error).__name__}: {error}"
     return devices, dtypes, ""
+
+
+def _library_roots() -> frozenset[str]:
+    """Of the libraries, of the plugins that bring them, and of what makes them conform."""
+    names = list(_by_root)
+    for known in list(_known.values()):
+        names += [known.spec.load] if not known.built_in else []
+        names += [] if known.backend is None else [getattr(known.backend.namespace, "__name__", "")]
+    return frozenset(name.partition(".")[0] for name in names)
+
+
+provide(tracebacks, library_roots=_library_roots)

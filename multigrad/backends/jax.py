@@ -20,7 +20,7 @@ import importlib
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import GradientError
 from ..registry import OPS
@@ -53,7 +53,8 @@ def make() -> Backend:
         "jax",
         jnp,
         (jax.Array,),
-        capabilities=Capabilities(mutable=False, data_dependent=True),  # of eager arrays; JAX tells what holds under jit
+        capabilities=Capabilities(mutable=False, data_dependent=True,  # of eager arrays; JAX tells what holds under jit
+                                  missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"}),
         functions={name: _left_free(getattr(jnp, name)) for name in created} | {
             **{f"fft.{name}": _over_several(getattr(jnp.fft, name)) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
             **{f"fft.{name}": _left_free(getattr(jnp.fft, name)) for name in ("fftfreq", "rfftfreq")},
@@ -75,7 +76,8 @@ def make() -> Backend:
             "sum": add_up,
             "unindex": unindex,
         },
-        kernels={"own": own, "place": place, "afresh": afresh, "at_once": at_once, "constant": constant, "device": device, "devices": devices,
+        kernels={"own": own, "place": place, "compile": compile, "afresh": afresh, "at_once": at_once, "constant": constant,
+                 "control": control, "device": device, "devices": devices,
                  "write": write, "synchronize": synchronize, "truth": truth, "accelerator": accelerator, "mark": mark, "elapsed": elapsed,
                  "annotation": annotation, "storage": storage, "from_numpy": lambda xp, x: asarray(x),
                  "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy)},
@@ -363,6 +365,13 @@ def write(xp: Any, x: Any, value: Any) -> Any:
     return place(xp, value, x)
 
 
+def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
+    """A program under `jax.jit`. See jax_program.py."""
+    from .jax_program import compiled  # which no program needs that compiles nothing
+
+    return compiled(xp, program, arena=arena)
+
+
 def at_once(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     """What is made of a known array inside a trace is an array as well, no tracer."""
     if isinstance(x, jax.core.Tracer):
@@ -377,6 +386,27 @@ def afresh(xp: Any, x: Any) -> Any:
 
 def truth(xp: Any, x: Any) -> bool | None:
     return None if isinstance(x, jax.core.Tracer) else bool(x)
+
+
+class _Lax:
+    """lax.scan, lax.while_loop and lax.switch, as the kernel `control` has them."""
+
+    @staticmethod
+    def scan(step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool) -> Any:
+        return jax.lax.scan(step, carry, xs, length=length, reverse=reverse)
+
+    @staticmethod
+    def while_loop(condition: Callable[..., Any], step: Callable[..., Any], carry: Any) -> Any:
+        return jax.lax.while_loop(condition, step, carry)
+
+    @staticmethod
+    def switch(index: Any, branches: Any, args: Any) -> Any:
+        return jax.lax.switch(index, branches, args)
+
+
+def control(xp: Any, arrays: Any) -> Any:
+    """Those of jax.lax where an array is a tracer, or JAX compiles, so that all that is made is one."""
+    return _Lax if any(isinstance(x, jax.core.Tracer) for x in arrays) or isinstance(jnp.zeros(()), jax.core.Tracer) else None
 
 
 def synchronize(xp: Any, x: Any) -> None:
@@ -435,7 +465,14 @@ def _register_pytree() -> None:
     global _registered
     if _registered:
         return
-    for kind in own_arrays.tensor_classes():
+    for kind in (*own_arrays.tensor_classes(), *own_arrays.stand_ins()):
         jax.tree_util.register_pytree_node(kind, lambda t: ((own_arrays.opened(t, "a JAX transformation"),), None),
                                            lambda _, children: own_arrays.closed(children[0], "jax"))
+    for kind in own_arrays.tensor_classes():  # where JAX keeps what it asks of arguments: newer versions may not have it
+        getattr(importlib.import_module("jax._src.core"), "pytype_aval_mappings", {})[kind] = _no_jax_type
     _registered = True
+
+
+def _no_jax_type(t: Any) -> NoReturn:
+    raise TypeError("a Tensor is no JAX type. Functions of multigrad return Tensors, of JAX arrays too: return y.array from a function that jax.grad "
+                    "differentiates, or use multigrad.func.grad, which takes JAX arrays and returns them.")

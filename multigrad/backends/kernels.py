@@ -41,7 +41,10 @@ def place(xp: Any, g: Any, like: Any) -> Any:
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """Return the Python scalar `value` as a 0-d array. It may be cached: nobody writes to it."""
+    """Return the Python scalar `value` as a 0-d array. It may be cached: nobody writes to it.
+
+    `device` is None beside an array whose device was not asked for: then the constant must be one that meets arrays of every device.
+    """
     return xp.asarray(value, dtype=dtype, device=device)
 
 
@@ -111,12 +114,34 @@ def devices(xp: Any) -> tuple[Any, ...]:
     return tuple(xp.__array_namespace_info__().devices())
 
 
+def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
+    """Return a function that runs a Program of `func.compile` on raw arrays: see multigrad.program. The default calls its operations one by one.
+
+    `arena`: how many bytes it may keep between calls.
+    """
+    from .straight import compiled  # which needs the raw namespace, and that needs this module
+
+    return compiled(xp, program)
+
+
+def modes(xp: Any) -> Any:
+    """Return what decides, besides arguments, what operations do, as `numpy.geterr()` does: something to compare by `==`, None for nothing.
+
+    A function that changes it while `func.compile` records it is not compiled.
+    """
+
+
 def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
     """Return the derivative rule of the operation `name` as it is to run on arrays of this library, called as `vjp(xp, g, *saved)`. Asked once.
 
     For a library whose arrays may be something that rules do not expect, sizes that are not known yet for instance, so that it can refuse them.
     """
     return vjp
+
+
+def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that carries out the operation `name` on raw arrays of this library, which would be `forward`. Asked once, as `rule` is."""
+    return forward
 
 
 def truth(xp: Any, x: Any) -> bool | None:
@@ -126,6 +151,16 @@ def truth(xp: Any, x: Any) -> bool | None:
 
 def _unknown(xp: Any, x: Any) -> bool | None:
     """`truth` where arrays are plans of what is to be computed: to look at a value would compute it."""
+    return None
+
+
+def control(xp: Any, arrays: Any) -> Any:
+    """Return the library's own loops and branches where values are not known yet (under a trace, of `arrays` or of all), None where they are.
+
+    What is returned has `scan(step, carry, xs, length, reverse)`, where `step(carry, x)` returns (carry, y) and the result is (carry, ys);
+    `while_loop(condition, step, carry)`; and `switch(index, branches, args)`, where `index` is a 0-d integer array that is in bounds and each branch
+    is called as `branch(args)`. Carries, arguments and results are nested lists and tuples of arrays.
+    """
     return None
 
 
@@ -296,8 +331,8 @@ def without_leading(value: Any, ndim: int) -> Any:
 
 
 DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, assign, at_once, constant, dense, device, devices, elapsed,
-                            exportable, from_numpy, mark, order, rule, shared, storage, to_numpy, truth, write, synchronize)
+    f.__name__: f for f in (own, place, accelerator, admit, afresh, annotation, assign, at_once, compile, constant, control, dense, device, devices,
+                            elapsed, exportable, from_numpy, function, mark, modes, order, rule, shared, storage, to_numpy, truth, write, synchronize)
 }
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that are others where arrays are immutable."""

@@ -9,7 +9,8 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from contextvars import Context, ContextVar, copy_context
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .hooks import hookimpl
@@ -18,6 +19,9 @@ from .spec import Backend, BackendSpec
 
 if TYPE_CHECKING:
     import numpy as np
+
+_seen_modes: tuple[Any, Any] = None, None
+"""The setting of np.errstate that was asked about last, and what np.geterr() said of it."""
 
 
 @hookimpl
@@ -54,8 +58,9 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={"own": own, "constant": constant, "dense": dense, "device": device, "from_numpy": lambda xp, x: x, "order": order, "shared": shared,
-                 "storage": storage, "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy), "write": write},
+        kernels={"own": own, "compile": compile, "constant": constant, "dense": dense, "device": device, "from_numpy": lambda xp, x: x,
+                 "modes": modes, "order": order, "shared": shared, "storage": storage,
+                 "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy), "write": write},
     )
     return backend
 
@@ -342,9 +347,42 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 # ----- Kernels -----
 
 
+def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
+    """A program as straight-line code. See numpy_program.py."""
+    from .numpy_program import compiled  # which no program needs that compiles nothing
+
+    return compiled(xp, program, arena=arena)
+
+
 def device(xp: Any, x: Any) -> str:
     """Where every NumPy array is."""
     return "cpu"
+
+
+def modes(xp: Any) -> Any:
+    """What `np.errstate` sets, as `np.geterr()` has it, which is asked only where another setting is in force than when it was asked last."""
+    global _seen_modes
+    setting = _setting()
+    if setting is None:
+        return np.geterr()
+    now = setting.get(None)
+    known, found = _seen_modes
+    if known is not now or found is None:
+        found = np.geterr()
+        _seen_modes = now, found
+    return found
+
+
+@cache
+def _setting() -> ContextVar[Any] | None:
+    """The context variable that `np.errstate` sets, which is none of NumPy's public names; None where there is none, as before NumPy 2."""
+    def entered() -> ContextVar[Any] | None:
+        before = set(copy_context())
+        with np.errstate():
+            new = [v for v in copy_context() if v not in before]
+        return new[0] if len(new) == 1 else None
+
+    return Context().run(entered)
 
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:

@@ -20,6 +20,12 @@ def tensor_classes() -> tuple[type, ...]:
 
 
 @wanted
+def stand_ins() -> tuple[type, ...]:
+    """The classes of what functions get in the place of arrays inside transformations, besides Tensors."""
+    raise NotImplementedError
+
+
+@wanted
 def opened(t: Any, transformation: str) -> Any:
     """The raw array of a Tensor that passes into or out of a library's own transformation, without loss: a leaf that records nothing."""
     raise NotImplementedError

@@ -38,6 +38,8 @@ class RawNamespace:
         found = self._find(name)
         if full in WIDENED and full not in self._backend.functions:
             found = _widened(found, self._root)
+        if op is not None and callable(found):
+            found = self._backend.kernel("function")(self._root, full, found)
         with registry.keeping:
             if registry.OPS.get(full) is op:  # another thread may have replaced it meanwhile
                 setattr(self, name, found)

@@ -152,7 +152,7 @@ class BatchCtx(FunctionCtx):
     _run: Any = None
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
         saved: tuple[Any, ...] = _together(tuple(self._source.saved_tensors), self._flags, self._run)
         return saved
 

@@ -5,31 +5,34 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
-from .. import tree
+from .. import observe, tree
 from ..engine.level import Layer
 from ..engine.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
+from ..tracebacks import fold
 from .definition import new_ctx_class
 from .function import apply_function
 from .rules import JvpDefinition, RuleDefinition, VjpDefinition
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PUBLIC = "multigrad.func.custom"
 """Where users have them from."""
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R]):
     """A function with a derivative of the user's own."""
 
     __module__ = PUBLIC
     _definition: type[RuleDefinition]
     _how: str
 
-    def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = ()) -> None:
         kind = type(self).__name__
         if not callable(fun):
             raise TypeError(f"{kind}: expected a function, got {type(fun).__name__}")
@@ -37,7 +40,7 @@ class CustomFunction:
         if not all(type(i) is int for i in numbers):
             raise TypeError(f"{kind}: nondiff_argnums must be an int or a tuple of ints, not {nondiff_argnums!r}")
         update_wrapper(self, fun)
-        self.fun = fun
+        self.fun: Callable[..., Any] = fun
         self.nondiff_argnums = numbers
         name = getattr(fun, "__name__", type(fun).__name__)
         self.name = f"{kind} function {name}"
@@ -58,18 +61,24 @@ class CustomFunction:
     def _ready(self) -> bool:
         raise NotImplementedError
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._ready():
-            raise GradientError(f"{self.name} was called before its rule was defined by {self._how}")
-        given = self._positional(args, kwargs)
-        given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
-        call = self._definition(self, given)
-        if not call.linked:
-            output = self.fun(*given)
-            call.refuse_captured(output)
-            return output if tree.has_layer(given) else tree.replaced(strip, output)
-        outs = apply_function(call, call.handed_over(), ())
-        return tree.built(call.output, outs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            if not self._ready():
+                raise GradientError(f"{self.name} was called before its rule was defined by {self._how}")
+            given = tree.mapped(observe.stand_in, self._positional(args, kwargs))
+            given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
+            call = self._definition(self, given)
+            if not call.linked:
+                output = self.fun(*given)
+                call.refuse_captured(output)
+                result: R = output if tree.has_layer(given) else tree.replaced(strip, output)
+                return result
+            outs = apply_function(call, call.handed_over(), ())
+            result = tree.built(call.output, outs)
+            return result
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in order, with defaults, so that a rule knows how many there are."""
@@ -84,7 +93,7 @@ class CustomFunction:
         return bound.args
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """Decorate a function to give it a reverse-mode derivative of your own.
 
         @custom_vjp
@@ -130,7 +139,7 @@ class custom_vjp(CustomFunction):
         return self.fwd is not None
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R]):
     """Decorate a function to give it a forward-mode derivative of your own, which serves in reverse mode as well.
 
         @custom_jvp
@@ -172,7 +181,8 @@ class custom_jvp(CustomFunction):
         def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
                 raise TypeError(f"{self.name}: defjvps got {len(jvps)} rules, but the function has {len(primals)} arguments")
-            output = self(*primals)
+            function: Function = self
+            output = function(*primals)
             total: list[Any] = [None] * len(tree.leaves(output))
             _, structure = tree.flattened(output)
             for rule, t in zip(jvps, tangents, strict=True):

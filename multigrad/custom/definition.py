@@ -37,6 +37,8 @@ class Definition:
 
     __name__: str
     _backward_cls: type[BackwardCFunction]
+    at_dual: Callable[..., Applied] | None = None  # what happens at a Dual, and at a batch, where that is another application
+    at_batch: Callable[..., Applied] | None = None
     _follows = False  # whether what forward computes of its inputs is marked, since its derivative is not known
     clear_saved_tensors_on_access = False
     boxed_grads_call = False

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .. import observe
 from ..engine import grad_mode
@@ -29,6 +29,7 @@ from ..engine.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from ..layers.immutable import Immutable
 from ..observe import FUNCTION
+from ..tracebacks import fold
 from .batch import BatchCtx, under_batch
 from .definition import Applied, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
@@ -36,6 +37,21 @@ from .kept import PUBLIC, Computed, FunctionCtx, lowered, replaced, with_error
 from .node import BackwardCFunction, mode_in_backward
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def of_any_parameters(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f, which a type checker lets a class override with parameters of its own: `backward(ctx, g)` for one output."""
+    return f
+
+
+Output = TypeVar("Output", covariant=True)
+
+
+class Computing(Protocol[Output]):
+    """A Function as type checkers see it: `apply` returns what forward returns."""
+
+    @property
+    def forward(self) -> Callable[..., Output]: ...
 
 
 class FunctionMeta(type):
@@ -81,6 +97,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     boxed_grads_call = False  # backward gets its gradients as one list
     generate_vmap_rule = False  # under vmap, run the methods on batches themselves
     _follows = True  # what forward computes of its inputs is known again when it is kept
+    at_dual = at_batch = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
@@ -99,21 +116,25 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     setup_context = staticmethod(no_setup)
 
     @staticmethod
+    @of_any_parameters
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Return the gradient of each argument of apply, given that of each output; None where there is none."""
+        """backward(ctx, *grad_outputs): return the gradient of each argument of apply, given that of each output; None where there is none."""
         raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
                                   "backward mode AD.")
 
     vjp = backward
 
     @staticmethod
+    @of_any_parameters
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Return the tangent of each output, given that of each argument. For forward mode.
+        """jvp(ctx, *grad_inputs): return the tangent of each output, given that of each argument. For forward mode.
 
         What `save_for_forward` kept is in `ctx.saved_tensors`. The tangent of an array that has none is zeros, or None after
         `set_materialize_grads(False)`; that of what is no array is None. For an output that has no tangent return None.
         """
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD. It is a "
+                                  "staticmethod jvp(ctx, *tangents). Without it, second derivatives take reverse mode twice, as "
+                                  "func.jacrev(func.grad(f)) does; func.custom_jvp defines a function by its jvp.")
 
     vmap = staticmethod(no_vmap)
 
@@ -126,15 +147,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return cls.vjp
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls: type[Computing[Output]], *args: Any, **kwargs: Any) -> Output:
         """Run forward and record it, if an argument requires grad. Tensors inside lists or dictionaries are constants."""
-        if cls.setup_context is not no_setup:
-            if cls._signature is None or cls._signature[0] is not cls.forward:
-                cls._signature = cls.forward, inspect.signature(cls.forward)
-            bound = cls._signature[1].bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
-        return apply_function(cls, (*args, *kwargs.values()) if kwargs else args, tuple(kwargs))
+        rule: Any = cls
+        try:
+            if rule.setup_context is not no_setup:
+                if rule._signature is None or rule._signature[0] is not rule.forward:
+                    rule._signature = rule.forward, inspect.signature(rule.forward)
+                bound = rule._signature[1].bind(*args, **kwargs)
+                bound.apply_defaults()
+                args, kwargs = bound.args, bound.kwargs
+            output: Output = apply_function(rule, (*args, *kwargs.values()) if kwargs else args, tuple(kwargs))
+            return output
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
 
 class InplaceFunction(Function):
@@ -152,8 +179,11 @@ class InplaceFunction(Function):
 
 def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     """Apply a rule to its arguments, the last ones by `names`: each application of a user's derivative goes through here."""
-    if observe.gate.get() is True:
+    mode = observe.gate.get()
+    if mode is True:
         return _apply(rule, flat, names)
+    if mode.watch.exchange is not None:
+        return observe.as_given(apply_function, rule, mode.watch.exchange(tuple(flat)), names)
     return observe.call(FUNCTION, None, rule.__name__, (), flat, lambda: _apply(rule, flat, names))
 
 
@@ -243,8 +273,13 @@ class Application:
         result, returned = ctx._finish(output, values, top)
         return Applied(result, returned, state)
 
-    pushed = under_dual
-    batched = under_batch
+    def pushed(self, values: Sequence[Any], top: Any) -> Applied:
+        """What happens at a Dual."""
+        return (self.rule.at_dual or under_dual)(self, values, top)
+
+    def batched(self, values: Sequence[Any], top: Any) -> Applied:
+        """What happens at a batch."""
+        return (self.rule.at_batch or under_batch)(self, values, top)
 
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
         """Call forward, with recording off at the level of the ctx, which is where the user looks for it."""

@@ -50,6 +50,13 @@ class FunctionCtx:
     non_differentiable: Sequence[Any] | None = None
     materialize_grads: bool = True
 
+    if TYPE_CHECKING:
+        saved_tensors: tuple[Tensor, ...]
+        needs_input_grad: tuple[bool, ...]
+
+        def __getattr__(self, name: str) -> Any: ...  # what forward set
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep arrays for backward, which finds them in `saved_tensors`: inputs, outputs or others; None is allowed.
 

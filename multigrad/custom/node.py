@@ -28,7 +28,7 @@ from ..engine.pullback import Pullback
 from ..engine.saved import SavedTensor
 from ..engine.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..engine.views import inside_function, is_part, move_retained, permit, rebase, written
-from ..errors import GradientError, program
+from ..errors import GradientError, kind, program
 from .kept import CONTAINERS, OP, PUBLIC, TWICE, Computed, FunctionCtx, Mover, Slot, computed_in, movers, refusing, replaced, was_computed, with_error
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
@@ -213,7 +213,8 @@ class BackwardCFunction(FunctionCtx):
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
         if type(t._node) is AccumulateGrad:
-            raise GradientError("a leaf Variable that requires grad has been used in an in-place operation.")
+            raise GradientError("a leaf Variable that requires grad has been used in an in-place operation. Apply the Function to a copy, "
+                                "x.clone(), or under `with multigrad.no_grad():`.")
         node = own.pick(number)
         if not is_part(t):
             move_retained(t._node, node)
@@ -287,7 +288,7 @@ class BackwardCFunction(FunctionCtx):
                     self.__dict__[name] = value
 
     @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         """What save_for_backward kept, each with its history. Raises if it was modified in place since, or freed."""
         if self._slots is None:
             raise GradientError(self._gone)
@@ -379,7 +380,8 @@ class BackwardCFunction(FunctionCtx):
         if len(results) > expected and all(x is None for x in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
-            raise GradientError(f"function {type(self).__name__} returned an incorrect number of gradients (expected {expected}, got {len(results)})")
+            raise GradientError(f"function {type(self).__name__} returned an incorrect number of gradients (expected {expected}, "
+                                f"got {len(results)}). It returns one for each argument of forward, None for what has none.")
         arrays = 0
         grads = []
         for i, (x, argument) in enumerate(zip(results, self._arguments, strict=True)):
@@ -389,7 +391,7 @@ class BackwardCFunction(FunctionCtx):
                                         "corresponding forward input was not a Variable")
                 continue
             if x is not None and type(x) is not Tensor and not is_array(x):
-                raise GradientError(f"expected Variable or None (got {type(x).__name__})")
+                raise GradientError(f"expected Variable or None (got {kind(x)}): function {type(self).__name__} returned it at position {i + 1}")
             if self._edges[arrays] is not None:  # whatever the user made of needs_input_grad
                 grads.append(None if x is None else self._conformed(x, arrays, *argument, p, reach))
             arrays += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GradientError
+from ..errors import GradientError, kind
 from ..provided import wanted
 from .graph import AccumulateGrad, Node
 from .layout import note_write
@@ -68,7 +68,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
 
 def outer_leaf(g: Layer) -> str:
     """Why a gradient of a transformation cannot become that of a leaf from outside of it, which is there when it has ended."""
-    return (f"backward() cannot accumulate a gradient that is a {type(g).__name__} of a running transformation; "
+    return (f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
             "use multigrad.autograd.grad")
 
 

@@ -407,7 +407,9 @@ def forget_pass() -> None:
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
     """Run a pass, which the program called for as `name`: "backward", "grad"; "" where a transformation did."""
     mode = gate.get()
-    if mode is not True and mode.watch.observers:
+    if mode is not True and mode.watch.exchange is not None:  # what a pass computes with is no value that the program hands over
+        observe.as_given(run_pass, roots, p, name)
+    elif mode is not True and mode.watch.observers:
         p.told = mode.watch.of(STEP)
         observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
     else:

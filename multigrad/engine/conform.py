@@ -1,4 +1,4 @@
-"""A gradient that a rule returned, in the shape and the dtype of the argument it belongs to; what is no such gradient is refused."""
+"""What a rule returned, in the shape and the dtype of what it belongs to: a gradient of an argument, a tangent of a result. Else it is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any, cotang
     if given != shape:
         if len(given) < len(shape) or any(n != 1 and not _same(n, m) for n, m in zip(reversed(shape), reversed(given))):
             raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}")
-        if of is not None and not _is_broadcast(of[0], tuple(given), shape, cotangent):
+        if of is not None and not _is_broadcast(*of, tuple(given), shape, cotangent):
             raise GradientError(f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of shape {shape}, which broadcasting "
                                 "does not explain")
         g = unbroadcast(xp, g, shape)
@@ -38,29 +38,61 @@ def conform_gradient(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any, cotang
     return g
 
 
+def shape_tangent(xp: Any, t: Any, shape: Any, op: Op, term: bool = False, argument: str = "") -> Any:
+    """Raise where a tangent that a rule of `op` returned has not the shape of the result.
+
+    `term`: it is the sum of the terms of some arguments of an elementwise operation, which need not be repeated yet; then it is returned repeated.
+    `argument`: by which it is a derivative, where it is one argument.
+    """
+    shape = tuple(shape)
+    try:
+        given = tuple(t.shape)
+    except AttributeError:
+        raise GradientError(f"{_forward_rule(op, argument)} returned {type(t).__name__}; it must return a tangent, an array "
+                            f"of the shape of the result, {shape}") from None
+    if len(given) == len(shape) and all(map(_same, given, shape)):
+        return t
+    if not term or len(given) > len(shape) or any(n != 1 and not _same(n, m) for n, m in zip(reversed(given), reversed(shape))):
+        raise GradientError(f"{_forward_rule(op, argument)} returned a tangent of shape {given} for a result of shape {shape}")
+    return xp.broadcast_to(t, shape)
+
+
+def _forward_rule(op: Op, argument: str) -> str:
+    return _rule_of((op, argument)) if argument else f"the derivative rule of the operation {op.name!r}"
+
+
 def _rule_of(of: tuple[Op, str] | None) -> str:
     return "a derivative rule" if of is None else f"the derivative rule of the operation {of[0].name!r} for the argument {of[1]!r}"
 
 
-def _is_broadcast(op: Op, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any) -> bool:
+def _is_broadcast(op: Op, name: str, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any) -> bool:
     """Whether a gradient has the axes that are to be summed because the argument was repeated along them.
 
-    An elementwise operation, or one of a single array, repeats it to the shape of its result. Of others (matmul, vecdot) the first axes of the result
-    are those that the arguments were repeated along, and the result has as many axes, but for one that the operation reduces. A value that is written
-    is repeated to the shape of the part that the key means.
+    An elementwise operation, or one of a single array, repeats it to the shape of its result. One along an axis repeats its arguments to the shape of
+    the result, but for that axis, which is missing there (vecdot) or of another length (take_along_axis). Of others (matmul) the first axes of the
+    result are those that the arguments were repeated along. A value that is written is repeated to the shape of the part that the key means; the
+    array that the key is for is not.
     """
-    if "key" in op.roles:
-        return True
     extra = len(given) - len(shape)
     summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and given[i] != 1)]
     if not summed:  # sizes that are not known yet
         return True
+    if "key" in op.roles:
+        return name != op.arrays[0]
     outs = [tuple(c.shape) for c in (cotangent if isinstance(cotangent, (tuple, list)) else (cotangent,)) if c is not None]
     if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
-        return any(len(given) == len(out) and all(map(_same, given, out)) for out in outs)
-    if "axis" in op.roles:  # which is missing in the result, wherever it was
-        return any(len(given) <= len(out) + 1 and all(any(_same(n, given[i]) for n in out) for i in summed) for out in outs)
+        return any(_alike(given, out) for out in outs)
+    if "axis" in op.roles:  # wherever it is
+        return any(_alike(_without(given, i), out) or _alike(_without(given, i), _without(out, i)) for out in outs for i in range(len(given)))
     return any(len(given) <= len(out) and all(i < len(out) and _same(out[i], given[i]) for i in summed) for out in outs)
+
+
+def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return len(shape) == len(other) and all(map(_same, shape, other))
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1:])
 
 
 def _same(n: Any, m: Any) -> bool:

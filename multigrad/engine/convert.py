@@ -9,12 +9,13 @@ from itertools import chain
 from operator import countOf
 from typing import Any
 
-from .. import observe
+from .. import errors, observe
 from ..backends import own
 from ..errors import BackendError, GradientError
 from ..observe import OPERATION
 from ..provided import provide
 from ..registry import OPS, linear
+from ..tracebacks import fold
 from .computed import mark
 from .dispatch import recording_at
 from .element import SCALARS, Host, host_named, host_of, is_array, named_dtype
@@ -65,26 +66,37 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
     Raises BackendError for an unknown or unusable backend and TypeError for what is no array.
     """
-    host = None if backend is None else host_named(backend)
-    t = _as_tensor(obj, dtype, device, copy, host)
-    if requires_grad:
-        if t is obj and not t.is_leaf:
-            raise RuntimeError("asarray(t, requires_grad=True) of a Tensor with a history: it requires grad already; detach() it to start anew")
-        t.requires_grad_()
-    return t
+    try:
+        host = None if backend is None else host_named(backend)
+        t: Any = _as_tensor(obj, dtype, device, copy, host)
+        if requires_grad:
+            if not isinstance(t, Tensor):  # another layer: a leaf of a graph around it
+                t = wrap_new(t)
+            if t is obj and not t.is_leaf:
+                raise RuntimeError("asarray(t, requires_grad=True) of a Tensor with a history: it requires grad already; detach() it to start anew")
+            t.requires_grad_()
+        made: Tensor = t
+        return made
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Make a new leaf Tensor with a copy of `data`. Arguments as for `asarray`; as torch.tensor, it has no history."""
-    host = None if backend is None else host_named(backend)
-    while isinstance(data, Layer) and not isinstance(data, Tensor):  # a copy has no history, so no tangent either
-        data._check()
-        data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
-    t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
-    if t._node is not None or t._view is not None:
-        found = wrap_new(t.detach()._array)
-        t = found if t._node is None else mark(found)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        host = None if backend is None else host_named(backend)
+        while isinstance(data, Layer) and not isinstance(data, Tensor):  # a copy has no history, so no tangent either
+            data._check()
+            data = wrap_new(data.detach()) if data._several else data._array  # type: ignore[attr-defined]
+        t = _as_tensor(data.detach() if isinstance(data, Tensor) else data, dtype, device, True, host)
+        if t._node is not None or t._view is not None:
+            found = wrap_new(t.detach()._array)
+            t = found if t._node is None else mark(found)
+        return t.requires_grad_() if requires_grad else t
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _as_tensor(obj: Any, dtype: Any, device: Any, copy: bool | None, host: Host | None) -> Tensor:
@@ -251,17 +263,30 @@ def opened(t: Any, transformation: str) -> Any:
     """The raw array of a Tensor that passes into or out of a library's own transformation. Raises where a gradient or a batch would be lost."""
     x = t
     where = f"cannot pass into or out of {transformation}, which would"
+    compiles = ("Functions of the library itself, such as jnp.sin, are of this kind: call multigrad's, mg.sin(x), or those of "
+                "x.__array_namespace__().")
     while isinstance(x, Tensor):  # of a transformation, it may hold another one
         if not x.is_leaf:
             raise GradientError(f"a Tensor with a grad_fn {where} cut its graph: pass t.detach(), or take its gradient inside and return that.")
         if x.requires_grad and recording_at(x):
             raise GradientError(f"a Tensor that requires grad {where} make a constant of it: pass t.detach() and call requires_grad_() inside, "
-                                "or flatten it under `with mg.no_grad():`, where it is one.")
+                                f"or flatten it under `with mg.no_grad():`, where it is one. {compiles}")
         x = x._array
     if isinstance(x, Layer):
-        raise GradientError(f"a Tensor that holds a {type(x).__name__} {where} lose the derivative or the batch: pass t.detach(), "
-                            f"or transform inside of {transformation.replace('a ', 'the ', 1)}.")
+        x._check()
+        what = f"a Tensor that holds a {errors.kind(x)}" if isinstance(t, Tensor) else f"a {errors.kind(x)} of a running transformation"
+        raise GradientError(f"{what} {where} lose the derivative or the batch: pass t.detach(), "
+                            f"or transform inside of {transformation.replace('a ', 'the ', 1)}, as jit(vmap(f)) and jit(grad(f)) do. {compiles}")
     return x
+
+
+def stand_ins() -> tuple[type, ...]:
+    """The classes of Duals and batches."""
+    kinds, waiting = [], [Layer]
+    while waiting:
+        waiting += (below := waiting.pop().__subclasses__())
+        kinds += [kind for kind in below if kind.__module__.startswith("multigrad.layers.")]
+    return tuple(kinds)
 
 
 def closed(x: Any, backend: str) -> Any:
@@ -282,5 +307,5 @@ def has_attribute(name: str) -> bool:
     return any(name in cls.__dict__ and type(cls.__dict__[name]) is not OfArrays for cls in Tensor.__mro__)
 
 
-provide(own, array_classes=lambda: (Tensor, Layer), tensor_classes=lambda: (Tensor, View, Data), opened=opened, closed=closed,
+provide(own, array_classes=lambda: (Tensor, Layer), tensor_classes=lambda: (Tensor, View, Data), stand_ins=stand_ins, opened=opened, closed=closed,
         has_attribute=has_attribute)

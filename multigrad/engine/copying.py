@@ -16,9 +16,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ..observe import conversion
 from ..provided import wanted
 from . import views
+from .conversions import conversion
 from .dispatch import general, wrap_like
 from .graph import AccumulateGrad
 from .layout import climb

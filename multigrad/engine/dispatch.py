@@ -21,7 +21,7 @@ from .computed import following, mark
 from .element import SCALARS, Element, Host, common_host, host_of, is_array, mixed, named_dtype
 from .graph import MultiNode, Node, tick
 from .layout import WHOLE, Step
-from .level import Layer
+from .level import Layer, Standing
 from .pullback import Pullback, pullback_of
 from .rules import array_index, caller, is_flat, positions, raw_function, recorder
 from .tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
@@ -33,6 +33,9 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if held is not op:
         _check_form(held, op)
     top = _highest(op, values)
+    if isinstance(top, Standing):
+        values = standing(op, values)
+        top = _highest(op, values)
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
@@ -79,7 +82,8 @@ def resolve_composite(op: Op) -> Callable[..., Any]:
     return found
 
 
-def _highest(op: Op, values: Sequence[Any]) -> Layer | None:
+def _highest(op: Op, values: Sequence[Any]) -> Any:
+    """The operand of the highest level, None if none is a layer. What stands for a scalar is returned at once, to be made an operand first."""
     top: Layer | None = None
     reach = -1
     for x in values:
@@ -88,9 +92,29 @@ def _highest(op: Op, values: Sequence[Any]) -> Layer | None:
                 top, reach = x, x._level
         elif type(x) is tuple or type(x) is list:  # a list of arrays, or an indexing key
             for y in x:
-                if isinstance(y, Layer) and y._level > reach:
-                    top, reach = y, y._level
+                if isinstance(y, Layer):
+                    if y._level > reach:
+                        top, reach = y, y._level
+                elif isinstance(y, Standing):
+                    return y
+        elif isinstance(x, Standing):
+            return x
     return top
+
+
+def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values with operands and scalars in the place of what stands for scalars."""
+    beside = [x for x in _candidates(op, [v if role != "plain" else None for role, v in zip(op.roles.values(), values, strict=True)])
+              if x is not None and not isinstance(x, Standing) and is_array(x)]
+    if op.name == "where":
+        beside = [x for x in beside if x is not values[0]]
+
+    def given(role: str, x: Any) -> Any:
+        if type(x) is tuple or type(x) is list:
+            return tuple([given(role, y) for y in x])
+        return x if not isinstance(x, Standing) else x._plain() if role == "plain" else x._as_operand(op, beside)
+
+    return tuple([given(role, x) for role, x in zip(op.roles.values(), values, strict=True)])
 
 
 def arrays_of(op: Op, name: str, value: Any) -> Any:
@@ -208,14 +232,14 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
 
 
 def accepts(x: Any) -> bool:
-    """Whether `x` may stand where an array is expected: a layer, a raw array of a known library, a Python scalar, None."""
-    return isinstance(x, Layer) or x is None or type(x) in SCALARS or host_of(x) is not None
+    """Whether `x` may stand where an array is expected: a layer, a raw array of a known library, a Python scalar or what stands for one, None."""
+    return isinstance(x, (Layer, Standing)) or x is None or type(x) in SCALARS or host_of(x) is not None
 
 
 def operate(op: Op, values: tuple[Any, ...]) -> Any:
     """`general` for Python's operators: an operand that is no array leaves the operation to that operand; `@` takes no numbers."""
     for x in values:
-        if not accepts(x) or x is None or (op.kind == "multilinear" and type(x) in SCALARS):
+        if not accepts(x) or x is None or (op.kind == "multilinear" and (type(x) in SCALARS or isinstance(x, Standing))):
             return NotImplemented
     return general(op, values)
 

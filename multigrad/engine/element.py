@@ -230,6 +230,11 @@ def host_named(name: str) -> Host:
     return host
 
 
+def hosts() -> list[Host]:
+    """The hosts in use."""
+    return list(_hosts.values())
+
+
 def host_of(x: Any) -> Host | None:
     """The host whose library `x` is an array of, or None if it is no array of a known library. Raises what `admit` of its backend does."""
     try:

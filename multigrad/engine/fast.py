@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from keyword import iskeyword
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -17,11 +18,13 @@ from .. import observe
 from ..observe import gate
 from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
+from ..tracebacks import shown
 from . import element, generated, ways, wider
 from .computed import mark
 from .dispatch import arrays_of, composed, general, operate, resolve_composite
 from .element import truth_of
 from .endings import call_text, tuple_text
+from .explaining import failed
 from .graph import Node, tick
 from .level import Layer
 from .plans import CHOICES, PAIRS, conforms, learn
@@ -71,25 +74,27 @@ def make_function(op: Op, name: str = "", reflected: bool = False, method: bool 
     operator      for Python's operators: returns NotImplemented for an operand that is no array, so that this operand may answer
     key_is_plain  the key is one of integers and slices
     """
-    text = "\n".join(_function_lines(op, reflected, method, key_is_plain))
+    name = name or op.name.rpartition(".")[2]
+    called = f"{name}_" if iskeyword(name) else name
+    text = "\n".join(_function_lines(op, called, reflected, method, key_is_plain))
     scope: dict[str, Any] = {
         "_Tensor": Tensor, "_View": View, "_Node": Node, "_new": object.__new__, "_op": op, "_tick": tick, "_truth": truth_of,
         "_kinds": element.operands, "_general": operate if operator else general, "_gate": gate.get, "_mark": mark, "_arrays_of": arrays_of,
         "_declined": ways.declined, "_way": ways.way_of(op),
         "_learn": partial(learn, inner_function), "_observed": observe.operation, "_order": _order(op, reflected),
-        "_as_numpy": wider.as_numpy,
+        "_as_numpy": wider.as_numpy, "_unexpected": wider.unexpected, "_failed": failed, "__tracebackhide__": shown,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
     scope |= {f"_default_{p.name}": p.default for p in op.signature.parameters.values() if p.default is not p.empty}
     if op.kind == "composite":
         scope |= {"_Layer": Layer, "_table": OPS, "_form": resolve_composite(op), "_composed": composed}
     generated.run(text, f"multigrad {op.name}", scope)
-    function: Any = scope["function"]
-    function.__name__ = function.__qualname__ = name or op.name.rpartition(".")[2]
-    function.__doc__ = op.doc or None
+    function: Any = scope.pop(called)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = generated.documentation(op)
     function.__module__ = "multigrad"
-    if not reflected and not method and not operator:
-        function.__signature__ = op.signature
+    if not reflected and not operator:
+        function.__signature__ = wider.own_signature(function) if method else op.signature
     scope["_told"] = True
     scope["_inner"] = FunctionType(function.__code__, scope | {"_told": False}, function.__name__, function.__defaults__)
     scope["_inner"].__kwdefaults__ = function.__kwdefaults__
@@ -112,9 +117,17 @@ def _order(op: Op, reflected: bool) -> tuple[str, ...]:
     return (names[1], names[0], *names[2:]) if reflected else tuple(names)
 
 
-def _function_lines(op: Op, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
+def _function_lines(op: Op, name: str, reflected: bool, method: bool, key_is_plain: bool) -> Iterator[str]:
+    yield f"def {name}({_parameters(op, reflected, method)}):"
+    yield "    try:"
+    yield from (f"    {line}" for line in _body_lines(op, reflected, key_is_plain))
+    yield "    except Exception as _x:"
+    yield f"        _failed(_x, _op, {tuple_text(op.roles)})  # MULTIGRAD_TRACEBACK=full shows the frames inside"
+    yield "        raise"
+
+
+def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
-    yield f"def function({_parameters(op, reflected, method)}):"
     yield from wider.lines(op)
     yield "    _r = _gate()"
     yield "    if _r is not True and _told and _r.operations:"
@@ -192,7 +205,7 @@ def _parameters(op: Op, reflected: bool, method: bool) -> str:
         last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
     if last is kinds.POSITIONAL_ONLY:
         parts.append("/")
-    return ", ".join(parts + ["**_more"] * (op.name in wider.MORE))
+    return ", ".join(parts + ["**_more"] * wider.takes_more(op))
 
 
 def _arguments(op: Op, reflected: bool) -> str:

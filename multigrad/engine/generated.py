@@ -8,7 +8,16 @@ from itertools import count
 from types import CodeType
 from typing import Any
 
+from ..provided import wanted
+from ..registry import Op
+
 _number = count(1).__next__
+
+
+@wanted
+def documentation(op: Op) -> str:
+    """The docstring of an operation. (namespace.py)"""
+    raise NotImplementedError
 
 
 def run(text: str, name: str, scope: dict[str, Any]) -> None:

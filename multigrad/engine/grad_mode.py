@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from contextvars import Token
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .. import observe
 from ..observe import NONE, OFF, made
@@ -60,6 +60,18 @@ class _Mode:
     """A grad mode as a context manager and as a decorator of functions, generators and coroutines."""
 
     mode: bool = True
+    __signature__: inspect.Signature
+
+    def __init_subclass__(cls) -> None:
+        """Have `help` and editors show how it is made, not what `__new__` takes."""
+        signature = inspect.signature(cls.__init__)
+        cls.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=signature.empty)
+
+    if TYPE_CHECKING:
+        @overload
+        def __new__(cls) -> Self: ...
+        @overload
+        def __new__(cls, function: F, /) -> F: ...  # type: ignore[misc]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)

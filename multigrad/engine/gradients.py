@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from ..backends.kernels import SOLE_OWNER
-from ..errors import GradientError, program
+from ..errors import GradientError, kind, program
+from ..observe import as_given, stand_in
 from ..provided import provide, wanted
+from ..tracebacks import entry, fold
 from . import level, tensor
 from .accumulation import outer_leaf
 from .backward import Pass, run_pass
@@ -19,6 +21,8 @@ from .graph import AccumulateGrad, GradientEdge, Node, arrival
 from .level import Layer, innermost
 from .reach import reach
 from .tensor import Tensor, element_of, wrap_at
+
+K = TypeVar("K")
 
 
 def _sequence(x: Any) -> list[Any]:
@@ -32,14 +36,16 @@ def _roots(outputs: list[Any], grads: list[Any], create: bool) -> tuple[list[tup
     outputs = [_stand_in(t, g) if isinstance(t, GradientEdge) else t for t, g in zip(outputs, grads, strict=True)]
     for i, t in enumerate(outputs):
         if isinstance(t, Layer) and not isinstance(t, Tensor):
-            raise TypeError(f"element {i} of tensors is a {type(t).__name__}, whose derivatives are not those of one graph: take it apart first "
+            raise TypeError(f"element {i} of tensors is a {kind(t)}, whose derivatives are not those of one graph: take it apart first "
                             "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
         if not isinstance(t, Tensor):
             raise TypeError(f"element {i} of tensors is of type {type(t).__name__}; expected a multigrad Tensor. "
                             "For raw arrays, use multigrad.func.grad.")
         t._check()
         if t._history is None:
-            raise GradientError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            raise GradientError(f"element {i} of tensors does not require grad and does not have a grad_fn. It depends on no Tensor "
+                                "that requires grad, or was computed under no_grad() or from detached values. `python -m multigrad breaks SCRIPT` "
+                                "names the lines where gradients are lost.")
     top: Tensor = max(outputs, key=lambda t: t._level)
     roots = []
     for i, (t, g) in enumerate(zip(outputs, grads, strict=True)):
@@ -76,13 +82,21 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
 NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 
+def not_scalar(shape: Sequence[int], name: str = "") -> GradientError:
+    """What to raise where an output is no scalar; `name`: of the transformation that wants one."""
+    way = "pass backward() or grad() the gradient of this output" if not name else "take all derivatives with func.jacrev"
+    return GradientError(f"{NOT_SCALAR}. This one has shape {tuple(shape)}: reduce it to one number, as by xp.sum(), or {way}."
+                         + ("" if name else " func.jacrev has the whole Jacobian."))
+
+
 def seed(t: Tensor, shared: bool = False) -> Any:
     """The implicit gradient 1 of a real scalar. `shared`: a constant that others may hold will do where no hook and no Function gets it."""
     shape = tuple(t._array.shape)
     if shape and t.size != 1:
-        raise GradientError(NOT_SCALAR)
+        raise not_scalar(shape)
     if t._elem.complex:
-        raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
+        raise GradientError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}. "
+                            "Take a real number of it: xp.real(), xp.imag() or xp.abs().")
     host, x = t._elem.host, innermost(t)
     if shared and not shape and type(t._node) is Node:
         return host.constant(host.xp, 1, t._elem.dtype, host.device(host.xp, x))
@@ -101,6 +115,8 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
         if elem is t._elem.base and g.shape == t._array.shape:
             return g
         g = wrap_at(t, g)
+    else:
+        g = stand_in(g)
     if isinstance(g, Tensor):
         g._check()
     if tuple(g.shape) != tuple(t.shape):
@@ -140,44 +156,50 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
     As torch.autograd.backward. Raises RuntimeError where that does.
     """
-    if grad_variables is not None:
-        grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
-    if retain_variables is not None:
-        retain_graph = _renamed("retain_variables", retain_variables, "retain_graph", retain_graph)
-    if type(tensors) is Tensor and tensors._elem.run is None and tensors._node is not None and not create_graph \
-            and grad_tensors is None and inputs is None:
-        _accumulated([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
-        return
-    wanted = _inputs(inputs, "backward")
-    outputs = _sequence(tensors)
-    if not outputs:
-        return
-    if create_graph and not _warned[0]:
-        _warned[0] = True
-        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
-                      "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
-                      "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
-                      "leak.", UserWarning, stacklevel=program())
-    given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
-    roots, top = _roots(outputs, given, create_graph)
-    for _, g in roots:
-        if isinstance(g, Layer) and g._level > top._level:
-            raise GradientError(outer_leaf(g))
-    p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
-    if wanted is None:
-        _refuse_outer(roots, top)
+    try:
+        if grad_variables is not None:
+            grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
+        if retain_variables is not None:
+            retain_graph = _renamed("retain_variables", retain_variables, "retain_graph", retain_graph)
+        if type(tensors) is Tensor and tensors._elem.run is None and tensors._node is not None and not create_graph \
+                and grad_tensors is None and inputs is None:
+            _accumulated([(tensors._node, seed(tensors, shared=True))], Pass(tensors, bool(retain_graph), False, None))
+            return
+        wanted = _inputs(inputs, "backward")
+        outputs = _sequence(tensors)
+        if not outputs:
+            return
+        if create_graph and not _warned[0]:
+            _warned[0] = True
+            warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+                          "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+                          "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
+                          "leak.", UserWarning, stacklevel=program())
+        given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
+        roots, top = _roots(outputs, given, create_graph)
+        for _, g in roots:
+            if isinstance(g, Layer) and g._level > top._level:
+                raise GradientError(outer_leaf(g))
+        p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
+        if wanted is None:
+            _refuse_outer(roots, top)
+            _accumulated(roots, p)
+            return
+        for t in wanted:
+            if isinstance(t, Tensor):
+                t.retain_grad()
+        p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
+        p.into = True
         _accumulated(roots, p)
-        return
-    for t in wanted:
-        if isinstance(t, Tensor):
-            t.retain_grad()
-    p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
-    p.into = True
-    _accumulated(roots, p)
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
     """Run a pass that accumulates. Inside the forward of a Function, note that it has computed the gradients that the leaves have now."""
+    if p.like._elem.run is None and level.running() is not None:
+        level.leaves_effect("backward()")
     run_pass(roots, p, "backward")
     if following.get() is not None:
         for node in reach(roots, p)[0]:
@@ -214,6 +236,31 @@ def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     return found
 
 
+@overload
+def grad(outputs: Any, inputs: Mapping[K, Tensor], grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, *, materialize_grads: Literal[True]
+         ) -> dict[K, Tensor]: ...
+@overload
+def grad(outputs: Any, inputs: Mapping[K, Tensor], grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: Literal[False] | None = None, is_grads_batched: bool = False, materialize_grads: bool = False
+         ) -> dict[K, Tensor]: ...
+@overload
+def grad(outputs: Any, inputs: Mapping[K, Tensor], grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False
+         ) -> dict[K, Tensor | None]: ...
+@overload
+def grad(outputs: Any, inputs: Tensor | Sequence[Tensor], grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, *, materialize_grads: Literal[True]
+         ) -> tuple[Tensor, ...]: ...
+@overload
+def grad(outputs: Any, inputs: Tensor | Sequence[Tensor], grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: Literal[False] | None = None, is_grads_batched: bool = False, materialize_grads: bool = False
+         ) -> tuple[Tensor, ...]: ...
+@overload
+def grad(outputs: Any, inputs: Tensor | Sequence[Tensor], grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False
+         ) -> tuple[Tensor | None, ...]: ...
+@entry
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
          only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> Any:
     """Return the sum of the gradients of `outputs` with respect to each of `inputs`, without touching `.grad`.
@@ -232,7 +279,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated (defaults to True). Use backward() to accumulate into the other leaves; "
-                      "here they are accumulated into, as documented for only_inputs=False.", FutureWarning, stacklevel=2)
+                      "here they are accumulated into, as documented for only_inputs=False.", FutureWarning, stacklevel=program())
     if isinstance(inputs, Mapping):
         values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
                       materialize_grads)
@@ -271,7 +318,8 @@ def _differentiate(outputs: list[Any], given: list[Any], wanted: Sequence[Tensor
             continue
         t._check()
         if t._history is None:
-            raise GradientError("One of the differentiated Tensors does not require grad")
+            raise GradientError("One of the differentiated Tensors does not require grad. Call its requires_grad_() before the outputs are computed "
+                                "from it.")
         if t._level < top._level:
             raise GradientError("One of the differentiated Tensors was created outside of the running transformation, whose values are "
                                 "constants to it. Pass it as an argument of the transformed function and name it by argnums.")
@@ -340,7 +388,8 @@ def _result(t: Tensor | GradientEdge, p: Pass, i: int, found: list[Any], allow_u
 def owned(values: list[Any], like: Any) -> Any:
     """Take the last of `values`, a derivative with respect to `like` or of it, and return it as an array of its own.
 
-    The list should hold the only reference to a value that need not be copied. A scalar of the library stays one if `like` is one.
+    The list should hold the only reference to a value that need not be copied. A scalar of the library stays one if `like` is one. Arrays that
+    cannot be written are placed as `like` is (on its devices, in its chunks).
     """
     x = values[-1]
     if isinstance(x, Layer):
@@ -348,9 +397,11 @@ def owned(values: list[Any], like: Any) -> Any:
         del x
         return layered(values)
     host = element_of(x).host
-    if not host.mutable or (isinstance(x, host.scalars) and isinstance(like, host.scalars)):
+    if isinstance(x, host.scalars) and isinstance(like, host.scalars):
         return values.pop()
     del x
+    if not host.mutable:
+        return host.place(host.xp, values.pop(), innermost(like) if isinstance(like, Layer) else like)
     return host.own(host.xp, values.pop(), None)
 
 
@@ -362,7 +413,7 @@ def _owned_tensor(values: list[Any]) -> Any:
     t = values.pop()
     t._check()
     if t._history is not None:
-        return t.clone()
+        return as_given(t.clone)
     inner = [t._array]
     if sole:
         t._array = None

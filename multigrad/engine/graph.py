@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import GradientError
-from .level import Layer
+from .level import Layer, alive, running
 
 if TYPE_CHECKING:
     from .backward import Pass
@@ -369,6 +369,9 @@ class RemovableHandle:
         self.id = tick()
         self._hooks = hooks
         hooks[self.id] = hook
+        if running() is not None:
+            for run in alive():
+                run.noted("hooks on Tensors or nodes run inside of it")
 
     def remove(self) -> None:
         """Remove the hook. Safe while it runs."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GradientError
+from ..errors import GradientError, kind
 from .graph import Extra, GradCell, Node, Pick, RemovableHandle, extra, watch
 from .level import Layer, innermost
 from .tensor import Tensor, element_of, peeled, wrap_at
@@ -103,7 +103,7 @@ def _checked(hook: Any, result: Any, before: Tensor | None) -> Tensor:
     if before is None:
         raise GradientError("can't replace a None gradient with a non-None value")
     if not isinstance(result, Layer):
-        raise TypeError(f"expected Variable, but hook returned '{_kind(result)}'")
+        raise TypeError(f"expected Variable, but hook returned '{_kind(result)}' (the hook {_name(hook)!r})")
     if tuple(result.shape) != tuple(before.shape):  # type: ignore[attr-defined]
         raise GradientError(f"hook '{_name(hook)}' has changed the size of value")
     if element_of(result) is not before._elem.base:
@@ -113,7 +113,7 @@ def _checked(hook: Any, result: Any, before: Tensor | None) -> Tensor:
 
 
 def _kind(x: Any) -> str:
-    return "Tensor" if isinstance(x, Tensor) else type(x).__name__
+    return "Tensor" if isinstance(x, Tensor) else kind(x)
 
 
 def _name(hook: Any) -> str:

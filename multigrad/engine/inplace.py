@@ -37,6 +37,7 @@ def in_place(op: Op, function: Callable[..., Any], t: Tensor, others: tuple[Any,
     """
     told = () if gate.get() is True else observe.observers(WRITE)
     if told:
+        others, named = observe.stand_in(others), {name: observe.stand_in(x) for name, x in named.items()}
         call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
         return observe.around(told, call, partial(_in_place, op, function, t, others, direct, named))
     return _in_place(op, function, t, others, direct, named)
@@ -207,6 +208,7 @@ def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: A
     if gate.get() is True:
         _set_item(op, function, t, key, value)
     else:
+        key, value = observe.stand_in(key), observe.stand_in(value)
         observe.call(WRITE, op, op.name, tuple(op.roles), (t, key, value), partial(_set_item, op, function, t, key, value), of=t)
 
 

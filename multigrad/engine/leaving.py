@@ -11,14 +11,15 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError, program
-from ..observe import conversion
 from ..registry import OPS
+from .conversions import conversion
 from .level import Layer, innermost
 from .surface import OfArrays, Surface
 
 if TYPE_CHECKING:
     from .element import Element
     from .graph import Node
+    from .members import Namespace, NDArray
     from .tensor import Tensor
 
 
@@ -49,11 +50,13 @@ class Leaving(Surface):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The length of each axis; () of a scalar."""
         shape: tuple[int, ...] = self._array.shape
         return shape
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self._array.shape)
 
     @property
@@ -68,6 +71,7 @@ class Leaving(Surface):
 
     @property
     def dtype(self) -> Any:
+        """The dtype of the library of the array."""
         return self._elem.dtype
 
     @property
@@ -79,9 +83,10 @@ class Leaving(Surface):
     def _innermost(self) -> Any:
         return innermost(self._array)
 
-    def clone(self) -> Any:
+    def clone(self) -> Tensor:
         """A differentiable copy."""
-        return self.__array_namespace__().asarray(self, copy=True)
+        copy: Tensor = self._elem.host.bound.asarray(self, copy=True)
+        return copy
 
     def __dir__(self) -> list[str]:
         """The attributes that there are, without those that only the library's arrays have, or Tensors of other backends."""
@@ -90,11 +95,12 @@ class Leaving(Surface):
 
     # How it leaves
 
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Namespace:
         """The differentiable Array API namespace of this array's backend."""
         if api_version is not None and api_version not in VERSIONS:
             raise ValueError(f"unsupported version of the Array API standard: {api_version!r}; supported are {', '.join(VERSIONS)}")
-        return self._elem.host.bound
+        bound: Namespace = self._elem.host.bound
+        return bound
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
@@ -129,9 +135,10 @@ class Leaving(Surface):
         return not isinstance(x, Layer)
 
     @conversion
-    def numpy(self) -> Any:
+    def numpy(self) -> NDArray[Any]:
         """The values as a NumPy array. Raises if the Tensor requires grad."""
-        return self._as_numpy()
+        values: NDArray[Any] = self._as_numpy()
+        return values
 
     @conversion
     def __dlpack__(self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None,
@@ -174,7 +181,7 @@ class Leaving(Surface):
             return found
         x = self._array
         if self.size != 1:
-            raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
+            raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar. Select one, as by x[0], or call tolist().")
         value: bool | int | float | complex = self._python(self._elem.host.xp.reshape(x, ()) if len(x.shape) else x)
         return value
 
@@ -232,13 +239,14 @@ class Leaving(Surface):
     def __index__(self) -> int:
         self._check()
         if self.size != 1 or not self._is("integral"):
-            raise TypeError("only integer Tensors of one element can be used as an index")
+            raise TypeError("only integer Tensors of one element can be used as an index, not one of shape "
+                            f"{tuple(self.shape)} and dtype {self.dtype}. int(x) makes an integer of a number.")
         index: int = self._array.__index__()
         return index
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a 0-d Tensor")
+            raise TypeError("len() of a 0-d Tensor, which has no axis. x.item() is its value.")
         n = self.shape[0]
         if n is None or n != n:
             raise TypeError("len() and iteration need to know the first dimension, which the library leaves open; compute the array first")
@@ -247,7 +255,7 @@ class Leaving(Surface):
     def __iter__(self) -> Iterator[Tensor]:
         """`self[0]`, `self[1]`, ...: views that are made when they are asked for. The length is read when iteration begins."""
         if not self.shape:
-            raise TypeError("iteration over a 0-d Tensor")
+            raise TypeError("iteration over a 0-d Tensor, which has no axis. x.item() is its value, xp.reshape(x, (1,)) has one.")
         return _rows(self, len(self))
 
 

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
 
+from ..errors import GradientError
 from ..observe import NONE, NOTHING, Mode, gate, made
 
 T = TypeVar("T")
@@ -63,6 +64,20 @@ class Layer:
     def _frozen(self) -> Any:
         """What can be the value of another layer: itself, or, if writing to it exchanges its value, a layer of this value."""
         return self
+
+
+class Standing:
+    """Base of what stands for a Python scalar among the arguments of an operation, and is none: the numbers of `func.compile`."""
+
+    __slots__ = ()
+
+    def _plain(self) -> Any:
+        """As a setting, an axis for instance: the scalar itself."""
+        raise NotImplementedError
+
+    def _as_operand(self, op: Any, others: list[Any]) -> Any:
+        """As an operand beside these: a layer."""
+        raise NotImplementedError
 
 
 def innermost(x: Any) -> Any:
@@ -161,12 +176,13 @@ class Run:
     elements   the Elements of its levels, by dtype, level, and whether values are layers; empty once it has finished
     deep       those of its levels at which a value has been a layer itself
     leaves     how many leaves have been made at its levels
+    pure       whether it may leave nothing in Tensors from outside: their backward() raises
     rebinds    whether `y += v` makes a new array of those of its levels, and binds y to it; else it writes into y
     own_level, tensor_level, dual_level   the number of its own level, of that of Tensors created inside it, and of that of forward-mode duals
     """
 
     __slots__ = (
-        "deep", "dual_level", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "outer", "own_level", "randomness",
+        "deep", "dual_level", "elements", "finished", "grad_mode", "inner", "inputs", "leaves", "name", "outer", "own_level", "pure", "randomness",
         "rebinds", "tensor_level",
     )  # fmt: skip
 
@@ -183,12 +199,15 @@ class Run:
         self.elements: dict[Any, Any] = {}
         self.deep: set[int] = set()
         self.leaves = 0
-        self.rebinds = False
+        self.rebinds = self.pure = False
 
     def finish(self) -> None:
         """Note that it is over. Its Elements, which refer to it, are forgotten, so that nothing is left for the garbage collector."""
         self.finished = True
         self.elements.clear()
+
+    def noted(self, what: str) -> None:
+        """Something happens inside that runs besides operations."""
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""
@@ -273,6 +292,13 @@ def alive() -> list[Run]:
         found.append(run)
         run = run.outer
     return found
+
+
+def leaves_effect(what: str) -> None:
+    """Something is about to be left in a Tensor of the base level. Raises where a function runs that may do no such thing, as it is run once only."""
+    if any(run.pure for run in alive()):
+        raise GradientError(f"{what} of a Tensor that is no argument of a compiled function: it would happen while the function is recorded, and not "
+                            "when its program runs. Pass the Tensor as an argument, and return what is computed")
 
 
 def revived(runs: Iterable[Run], function: Callable[[], T]) -> T:

@@ -13,6 +13,7 @@ from ..errors import GradientError, MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import conform_gradient
+from .explaining import failed_rule
 from .graph import expose
 from .residuals import residuals
 
@@ -68,8 +69,10 @@ def pullback(op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any
         lines = [(n, _conformed(op, n, text, source)) for n, text in lines]
     single = len(lines) == 1
     body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
-    head = "".join(f"    {line}\n" for line in source.head)
-    text = f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n{head}    return {body}\n"
+    head = "".join(f"        {line}\n" for line in source.head)
+    given = ", ".join(f"{n!r}: {n}" for n in ("g", *source.plan))
+    text = (f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n    try:\n{head}        return {body}\n"
+            f"    except Exception as error:\n        _failed(error, {source.name(op)}, {{{given}}})\n        raise\n")
     expose((*op.arrays, *source.plan))
 
     def make() -> Callable[..., Any]:
@@ -108,7 +111,7 @@ class _Source:
 
     def __init__(self) -> None:
         self.plan: list[str] = []
-        self.scope: dict[str, Any] = {"_conform": conform_gradient, "_materialized": materialized}
+        self.scope: dict[str, Any] = {"_conform": conform_gradient, "_materialized": materialized, "_failed": failed_rule}
         self.head: list[str] = []
         self.cotangents: dict[str, str] = {}
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import MissingRuleError
 from ..registry import METADATA, Op, Rule, per_operation, signature_text
 from . import generated
+from .conform import shape_tangent
 from .element import SCALARS, Host, host_of
 from .graph import OutputInfo
 from .level import Layer, innermost
@@ -165,7 +166,8 @@ def jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: An
     if op.kind == "multilinear":
         terms = [_call_raw(op, xp, _replaced(op, values, a, t)) for a, t in zip(op.arrays, tangents, strict=True) if t is not None]
         return sum(terms[1:], terms[0])
-    raise MissingRuleError(f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode. "
+    moving = ", ".join(repr(a) for a, t in zip(op.arrays, tangents, strict=True) if t is not None)
+    raise MissingRuleError(f"the operation {op.name!r} has no jvp, so it cannot be differentiated in forward mode, as it was by {moving}. "
                            f"Declare it with one: multigrad.registry.define({signature_text(op)!r}, jvp=rule, ..., override=True).")
 
 
@@ -223,11 +225,10 @@ def _elementwise_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[
             if "g" in rule.takes and t.shape != ans.shape:
                 given["g"] = xp.broadcast_to(t, ans.shape)
             term = rule.fn(*(given[n] if n in given else _saved_value(op, xp, n, position, values, ans) for n in rule.takes))
-            if "g" not in rule.takes:
-                term = t * term
+            term = shape_tangent(xp, term, ans.shape, op, argument=argument) if "g" in rule.takes else t * term
         total = term if total is None else total + term
     if total is not None and total.shape != ans.shape:
-        total = xp.broadcast_to(total, ans.shape)
+        total = shape_tangent(xp, total, ans.shape, op, True)
     return total if total is None or total.dtype == ans.dtype else xp.astype(total, ans.dtype)
 
 

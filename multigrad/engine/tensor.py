@@ -13,11 +13,12 @@ from typing import Any, Self
 from weakref import ref
 
 from .. import observe
-from ..errors import GradientError, LeakError
-from ..observe import conversion
+from ..errors import GradientError, kind
 from ..provided import wanted
-from . import imported, level
+from ..tracebacks import fold
+from . import imported, level, showing
 from .computed import mark
+from .conversions import conversion
 from .element import Element, host_of, is_array
 from .graph import AccumulateGrad, GradCell, Node, Pick, RemovableHandle, edge, extra, versions
 from .layout import WHOLE, Step, ViewSpec, refresh
@@ -39,15 +40,10 @@ def recording_at(top: Tensor) -> bool:
 
 
 class Tensor(Leaving):
-    """An array with a gradient. Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class.
-
-    array          the raw backend array
-    grad           the accumulated gradient of a leaf (or of a Tensor that retains it), a Tensor or None
-    requires_grad  whether operations on it are recorded
-    grad_fn        the node of the operation that made it, None for a leaf
-    """
+    """An array with a gradient. Made by `multigrad.asarray` and `multigrad.tensor`, not by calling the class."""
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_grad_cell", "_leaf", "_node")
+    _noun = "Tensor"
     _array: Any
     _cell: list[int]
     _elem: Element
@@ -141,6 +137,7 @@ class Tensor(Leaving):
 
     @property
     def requires_grad(self) -> bool:
+        """Whether operations on it are recorded. It can be set of a leaf, which then accumulates gradients in `.grad`; see requires_grad_."""
         self._check()
         return self._history is not None
 
@@ -168,7 +165,7 @@ class Tensor(Leaving):
         elif self._node is None or self._history is None:
             if not self._elem.floating:
                 raise GradientError("only Tensors of floating point and complex dtype can require gradients, "
-                                    f"not {self.dtype} (backend {self._elem.host.name!r})")
+                                    f"not {self.dtype} (backend {self._elem.host.name!r}). Convert it: xp.astype(x, xp.float64).")
             self._become_leaf()
         return self
 
@@ -195,11 +192,13 @@ class Tensor(Leaving):
 
     @property
     def is_leaf(self) -> bool:
+        """Whether no recorded operation made it: a user did, or it does not require grad. `backward` accumulates gradients in leaves."""
         self._check()
         return self._history is None or type(self._node) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
+        """The node of the operation that made it, None of a leaf. Its `next_functions` are the nodes of the operands."""
         self._check()
         node = self._history
         return None if node is None or type(node) is AccumulateGrad else edge(node)[0]
@@ -212,6 +211,10 @@ class Tensor(Leaving):
 
     @property
     def grad(self) -> Tensor | None:
+        """The gradient that `backward` has accumulated, of the shape and dtype of this Tensor; None before that.
+
+        Only leaves have one, and Tensors after `retain_grad()`. `del x.grad`, or `x.grad = None`, starts anew. RuntimeError for one of another shape.
+        """
         found: GradCell | None = getattr(self, "_grad_cell", None)
         if found is not None and found.grad is not None:
             return found.grad
@@ -227,7 +230,7 @@ class Tensor(Leaving):
             del self.grad
             return
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind(value)}. Wrap it: multigrad.asarray(grad).")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if tuple(value.shape) != tuple(self.shape):
@@ -249,7 +252,11 @@ class Tensor(Leaving):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None, *,
                  retain_variables: bool | None = None) -> None:
         """Accumulate the gradients of this Tensor into the `.grad` of the leaves it depends on. See multigrad.autograd.backward."""
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
+        try:
+            backward(self, gradient, retain_graph, create_graph, inputs=inputs, retain_variables=retain_variables)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     @conversion
     def detach(self) -> Tensor:
@@ -276,14 +283,14 @@ class Tensor(Leaving):
         """Call `hook(grad)` whenever the gradient of this Tensor is computed; what it returns, if not None, replaces it."""
         self._check()
         if self._node is None or self._history is None:
-            raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
+            raise GradientError("cannot register a hook on a tensor that doesn't require gradient. Call its requires_grad_() first.")
         return RemovableHandle(extra(self._node).hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(self)` after a gradient was accumulated into this leaf's `.grad`."""
         self._check()
         if self._node is None or self._history is None:
-            raise GradientError("cannot register a hook on a tensor that doesn't require gradient")
+            raise GradientError("cannot register a hook on a tensor that doesn't require gradient. Call its requires_grad_() first.")
         if type(self._node) is not AccumulateGrad:
             raise GradientError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         return RemovableHandle(extra(self._node).post_accumulate, hook)
@@ -292,7 +299,7 @@ class Tensor(Leaving):
         """Keep this Tensor's gradient in `.grad` although it is not a leaf."""
         self._check()
         if self._node is None or self._history is None:
-            raise GradientError("can't retain_grad on Tensor that has requires_grad=False")
+            raise GradientError("can't retain_grad on Tensor that has requires_grad=False. Call its requires_grad_() first.")
         if type(self._node) is not AccumulateGrad:
             cell = extra(self._node).retain = self._own_cell()
             cell.holder = ref(self)
@@ -306,17 +313,8 @@ class Tensor(Leaving):
 
     __hash__ = object.__hash__
 
-    def __repr__(self) -> str:
-        try:
-            self._check()
-            node = self.grad_fn
-            history = f"grad_fn=<{node.name()}>" if node is not None else "requires_grad=True" if self._history is not None else ""
-        except LeakError:
-            history = "leaked"
-        except GradientError:
-            history = "grad_fn=<Invalid>"
-        backend = "" if self._elem.host.name == "numpy" else f"backend='{self._elem.host.name}'"
-        return f"Tensor({', '.join(filter(None, (repr(self._array), backend, history)))})"
+    __repr__ = showing.text
+    _repr_html_ = showing.html
 
     @conversion
     def __copy__(self) -> Tensor:
@@ -401,6 +399,9 @@ class Data(View):
     @property
     def _version(self) -> int:
         return self._writes
+
+
+View.__name__ = Data.__name__ = View.__qualname__ = Data.__qualname__ = "Tensor"  # what Python's own messages call them
 
 
 def stopped(x: Any) -> Any:
@@ -492,7 +493,7 @@ def wrap_new(x: Any) -> Tensor:
     run = level.running()
     if isinstance(x, Layer):
         if x._level > (1 if run is None else run.tensor_level):
-            raise GradientError(f"a {type(x).__name__} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
+            raise GradientError(f"a {kind(x)} cannot become the value of a Tensor from outside of its transformation; detach() it first, "
                                 "or use the functions of multigrad.func")
         x = x._frozen()
     return checked(wrap(x) if run is None else wrap_in(run, run.tensor_level, x))

@@ -40,6 +40,11 @@ class Shell:
             if part is not None:
                 part.forget()
 
+    @property
+    def recorded(self) -> bool:
+        """Whether the tower has a history, at any level."""
+        return bool(self.node) or any(part is not None and part.recorded for part in self.parts.values())
+
     def runs(self) -> Iterator[Run]:
         """The transformations that the tower belongs to."""
         if self.run is not None:

@@ -23,7 +23,7 @@ from .dispatch import accepts, general, is_basic_key, recording_at, run_raw
 from .element import Element
 from .graph import QUIET, AccumulateGrad, Extra, HookedNode, Node, backward_name, extra
 from .layout import Location, Part, ViewSpec, note_write
-from .level import Layer, innermost
+from .level import Layer, innermost, leaves_effect, running
 from .tensor import Tensor, View, element_of, peeled, stopped
 
 # What may be written, and where
@@ -37,7 +37,8 @@ SEVERAL = ("{output} is a view and {{}} modified inplace. This view is the outpu
 CUSTOM = ("{output} is a view and {{}} modified inplace. This view was created inside a custom Function (or because an input was returned "
           "as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom Function, "
           "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.")
-LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+IN_PLACE = " Write to it in `with multigrad.no_grad():`, as an update of parameters does, or compute a new one: y = x + v instead of x += v."
+LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation." + IN_PLACE
 
 
 REFERS = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor "
@@ -48,12 +49,14 @@ OUTSIDE = ("{}: a value of a running transformation cannot be written into an ar
 
 def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = Ellipsis) -> bool:
     """Whether a write to `t`, or to `t[key]`, is to be recorded; `others`: the value has a history. Raises where PyTorch does."""
+    if t._elem.run is None and running() is not None:
+        leaves_effect("a write in place")
     if not recording:
         return False
     owner = place.owner
     if t._view is None or t._view[1] is None:
         if type(t._node) is AccumulateGrad:
-            raise GradientError(LEAF if _is_part(t, key) else "a leaf Variable that requires grad is being used in an in-place operation.")
+            raise GradientError(LEAF if _is_part(t, key) else "a leaf Variable that requires grad is being used in an in-place operation." + IN_PLACE)
         return others or t._node is not None
     if not (others or t._node is not None or (owner._node is not None and t._elem.floating)):
         return False
@@ -108,7 +111,8 @@ def fitted(t: Any, value: Any, name: str) -> Any:
             raise GradientError(OUTSIDE.format(name))
         value = t._of_level(value)
     if tuple(value.shape) != tuple(t.shape):
-        raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
+        raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}. What is written in place "
+                           "keeps its shape: write y = x + v instead of x += v.")
     return value if value._elem.base is t._elem.base else cast(t, value)
 
 
@@ -135,13 +139,15 @@ def check_value(t: Tensor, value: Any, recording: bool) -> None:
         rank = _rank(elem)
     if rank > _rank(own) and not own.opaque:
         what = f"setitem: a Python {type(value).__name__}" if elem is None else f"result type {elem.dtype}"
-        raise RuntimeError(f"{what} can't be cast to the desired output type {t.dtype}")
+        raise RuntimeError(f"{what} can't be cast to the desired output type {t.dtype}. What is written in place keeps its dtype: convert the "
+                           "value with xp.astype(), or compute a new array.")
 
 
 def cast(t: Any, value: Any) -> Any:
     """A value in the dtype of `t`, which must be able to hold it."""
     if _rank(value._elem) > _rank(t._elem) or value._elem.host is not t._elem.host:
-        raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {t.dtype}")
+        raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {t.dtype}. What is written in place keeps its "
+                           "dtype: convert the value with xp.astype(), or compute a new array.")
     return t._elem.host.bound.astype(value, t.dtype)
 
 

@@ -6,9 +6,11 @@ backend has the standard's functions alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from inspect import Parameter, Signature, signature
 from typing import Any
 
+from ..errors import nearest
 from ..provided import wanted
 from ..registry import Op
 
@@ -27,8 +29,32 @@ def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
     """Carry out NumPy's function of the name of an operation, with its arguments and further keywords. (protocols)"""
 
 
+def takes_more(op: Op) -> bool:
+    """Whether a function takes any keyword: NumPy's are among them, and of a misspelt one it says which it may have been.
+
+    Where a setting is positional-only, Python's own words are better: of `astype(x, dtype=d)` it would say that dtype is missing.
+    """
+    parameters = op.signature.parameters
+    named = any(p.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+    fixed = any(p.kind is Parameter.POSITIONAL_ONLY and op.roles[n] == "plain" for n, p in parameters.items())
+    return op.name in MORE or (op.public and named and not fixed)
+
+
+def own_signature(method: Callable[..., Any]) -> Signature:
+    """The parameters of a method, which takes settings by position where a function does not, without the keywords that are there for errors."""
+    own = signature(method)
+    return own.replace(parameters=[p for name, p in own.parameters.items() if name != "_more"])
+
+
+def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
+    """The error of a call with keywords that an operation does not have: Python's words, and the name that is meant."""
+    name = next(iter(more))
+    near = nearest(name, [n for n, p in op.signature.parameters.items() if p.kind is not Parameter.POSITIONAL_ONLY])
+    return TypeError(f"{op.name}() got an unexpected keyword argument {name!r}.{near or f' It takes {op.name}{op.signature}'}")
+
+
 def lines(op: Op) -> Iterator[str]:
-    """The text that tells a call of NumPy's."""
+    """The text that tells a call of NumPy's, or one with keywords that there are not."""
     tests = ["_more"] * (op.name in MORE)
     tests += [f"{n} is None" for n in OMITTED.get(op.name, ())]
     tests += [f"isinstance({LISTS[op.name]}, (int, list, tuple))"] if op.name in LISTS else []
@@ -36,3 +62,6 @@ def lines(op: Op) -> Iterator[str]:
         arguments = ", ".join(f"{n!r}: {n}" for n in op.roles)
         yield f"    if {' or '.join(tests)}:"
         yield f"        return _as_numpy(_op, {{{arguments}}}, {'_more' if op.name in MORE else '{}'})"
+    if op.name not in MORE and takes_more(op):
+        yield "    if _more:"
+        yield "        raise _unexpected(_op, _more)"

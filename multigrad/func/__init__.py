@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from .. import tree as tree
 from ..tree import register_pytree
+from . import tree as tree
 from .checkpoint import checkpoint
+from .compile import compile
+from .control.branches import cond, switch
+from .control.scan import scan
+from .control.whiles import fori_loop, while_loop
 from .custom import custom_jvp, custom_vjp
 from .forward import jvp, linearize
 from .jacobian import hessian, jacfwd, jacobian, jacrev
@@ -13,5 +17,5 @@ from .ravel import ravel_pytree
 from .reverse import grad, value_and_grad, vjp
 from .vmap import vmap
 
-__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize",
-           "ravel_pytree", "register_pytree", "value_and_grad", "vjp", "vmap"]
+__all__ = ["checkpoint", "compile", "cond", "custom_jvp", "custom_vjp", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev",
+           "jvp", "linearize", "ravel_pytree", "register_pytree", "scan", "switch", "tree", "value_and_grad", "vjp", "vmap", "while_loop"]

@@ -23,12 +23,15 @@ from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, wrap
 from ..engine.towers import Shell, put_together, taken_apart
 from ..errors import GradientError
+from ..tracebacks import entry, fold
 from .reverse import Function
+from .variables import P, R
 
 Policy = Callable[[str], bool] | Collection[str] | None
 
 
-def checkpoint(function: Function, *, policy: Policy = None) -> Function:
+@entry
+def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P, R]:
     """Return a function that computes `function`, and keeps its arguments for the backward pass instead of what its operations save.
 
     function  takes arrays, Tensors or nested structures of them, and anything else, and may use others from outside
@@ -65,9 +68,13 @@ def checkpoint(function: Function, *, policy: Policy = None) -> Function:
 
     @wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        if level.running() is None and not grad_mode.recording():
-            return function(*args, **kwargs)
-        return _Call(function, args, kwargs, keeps).first(args, kwargs)
+        try:
+            if level.running() is None and not grad_mode.recording():
+                return function(*args, **kwargs)
+            return _Call(function, args, kwargs, keeps).first(args, kwargs)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return checkpointed
 
@@ -92,6 +99,10 @@ class _Place(saved.Packed):
     __slots__ = ("__weakref__", "call", "number")
     call: _Call
     number: int
+
+    def sources(self) -> Iterator[tuple[Any, bool]]:
+        for x in tree.leaves(self.call.given):
+            yield from x.sources()
 
     def unpack(self) -> Any:
         return self.call.fetch(self.number)
@@ -150,6 +161,15 @@ class _Argument:
             self.arrays = [copied(a) for a in self.arrays]
             self.cells = tuple(c for c in self.cells if c is not cell)
 
+    def sources(self) -> Iterator[tuple[Any, bool]]:
+        """Its raw arrays, and whether each has a history; those of the checkpoint around, which keeps its own arguments in their place."""
+        for a in self.arrays or ():
+            if not isinstance(a, saved.Packed):
+                yield a, self.shell is not None and self.shell.recorded
+                continue
+            for x in a.data:
+                yield from x.sources() if isinstance(x, _Place) else ((x, True),)
+
     def again(self, start: int) -> Any:
         """The argument, with leaves for the Tensors that require grad. Raises if it was modified since `start`."""
         if self.arrays is None:
@@ -171,6 +191,7 @@ class _Call(saved.Keeper):
     given    its arguments
     context  what was in force: grad modes, running transformations, and whatever else a library keeps in context variables
     runs     these transformations
+    exchanging  the observers by which a loop around the call exchanges what its body captures
     above    the level above theirs: nodes of those that begin inside the function save as ever, since they end inside it
     saves    by number, what was saved: the operation, shape and dtype
     places   by number, what nodes have in the place of it, known weakly: what no node asks for any more is not computed again
@@ -180,7 +201,8 @@ class _Call(saved.Keeper):
     latest   by number, what the last operation saved: one in place may ask for it at once. None after the first run
     """
 
-    __slots__ = ("__weakref__", "above", "context", "finish", "function", "given", "keeps", "latest", "places", "runs", "saves", "start", "used")
+    __slots__ = ("__weakref__", "above", "context", "exchanging", "finish", "function", "given", "keeps", "latest", "places", "runs", "saves",
+                 "start", "used")
 
     def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: Callable[[str], bool]) -> None:
         self.function = function
@@ -188,6 +210,7 @@ class _Call(saved.Keeper):
         self.given = tree.replaced(_Argument, [list(args), kwargs])
         self.runs = [*level.alive(), *(run for x in tree.leaves(self.given) for run in x.runs())]
         self.above = level.boundary()
+        self.exchanging = tuple(o for o in observe.watching() if o.exchange is not None)
         self.context = copy_context()
         self.context.run(_forget)
         self.saves: list[tuple[str, tuple[int, ...], Any]] = []
@@ -291,7 +314,8 @@ class _Second(saved.Keeper):
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
         self.call = call
-        self.observers = tuple(o for o in observe.watching() if not isinstance(o, saved.Keeper))
+        asking = (o for o in observe.watching() if not isinstance(o, saved.Keeper) and o.exchange is None)
+        self.observers = (*call.exchanging, *asking)
         self.place = observe.here()
         self.wanted = wanted
         self.last = max(wanted)

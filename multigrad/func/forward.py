@@ -7,22 +7,37 @@ over raw arrays, under `jax.jit`, and inside each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from .. import tree
+from ..engine.element import is_array
 from ..engine.level import Run
 from ..engine.tensor import element_of, strip
 from ..errors import GradientError
 from ..layers import transforming
 from ..layers.dual import check_tangent
 from ..layers.transforming import as_tensor, derivative, zeros_like
+from ..tracebacks import entry, fold
 from .reverse import Function, _call, _outside, check_function, vjp
+from .variables import Args, Aux, No, R, X, Yes
 
 
+@overload
+def jvp(function: Callable[[*Args], R], primals: tuple[*Args], tangents: tuple[*Args], *, strict: bool = False, has_aux: No = False
+        ) -> tuple[R, R]: ...
+@overload
+def jvp(function: Callable[[*Args], tuple[R, Aux]], primals: tuple[*Args], tangents: tuple[*Args], *, strict: bool = False, has_aux: Yes
+        ) -> tuple[R, R, Aux]: ...
+@overload
+def jvp(function: Callable[[X], R], primals: X, tangents: X, *, strict: bool = False, has_aux: No = False) -> tuple[R, R]: ...
+@overload
+def jvp(function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, strict: bool = False, has_aux: Yes) -> tuple[R, R, Aux]: ...
+@entry
 def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
     """The output of `function` at `primals`, and the derivative of it along `tangents`.
 
-    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes
+    primals   a tuple of the positional arguments: arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes; or, with an array
+              as `tangents`, the array that is the only argument
     tangents  of the same structure, shapes and kinds
     strict    raise where an output does not depend on the primals, whose tangent is zero otherwise
     has_aux   `function` returns (output, aux), and aux is returned as a third value
@@ -30,8 +45,11 @@ def jvp(function: Function, primals: Any, tangents: Any, *, strict: bool = False
     Returns (output, tangent), both with the structure of the output; the tangents have its shapes and dtypes. As torch.func.jvp.
     """
     check_function(function, "jvp")
+    if is_array(primals) and is_array(tangents):
+        primals, tangents = (primals,), (tangents,)
     if not isinstance(primals, tuple):
-        raise TypeError(f"jvp: primals must be a tuple, so that function(*primals) is a call, not {type(primals).__name__}")
+        raise TypeError(f"jvp: primals must be a tuple, so that function(*primals) is a call, not {type(primals).__name__}. "
+                        "Write jvp(f, (x,), (v,)).")
     try:
         given = list(tree.matched(primals, tangents))
     except ValueError as error:
@@ -68,7 +86,8 @@ def _push(function: Function, args: Sequence[Any], kwargs: dict[str, Any], chose
     return tree.filled(output, map(finish, outs)), outs, moved, _outside(aux, run, raw) if has_aux else None
 
 
-def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+@entry
+def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:
     """Run `function` once, and return its output with a function that takes tangents of `primals` to those of the output.
 
     Returns (output, pushforward): `pushforward(*tangents)` takes the structure of `primals` and returns that of the output; it may be called
@@ -88,16 +107,21 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Callable[..., Any
     # The pullback is linear in the cotangents, so its own pullback, wherever it is taken, is the pushforward.
     _, transpose = vjp(transposed, [zeros_like(outs[i]) for i in smooth])
 
-    def pushforward(*tangents: Any) -> Any:
+    def pushforward(*tangents: *Args) -> R:
         try:
-            given = list(tree.matched(primals, tangents))
-        except ValueError as error:
-            raise ValueError(f"the pushforward of linearize takes tangents in the structure of the primals: {error}") from None
-        checked = [check_tangent(x, t, _ANY, "linearize") for x, t in zip(tree.leaves(primals), given, strict=True)]
-        moved = iter(checked)
-        found = dict(zip(smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True))
-        results = iter(found[i] if i in found else zeros_like(x) for i, x in enumerate(outs))
-        return tree.replaced(lambda _: next(results), output)
+            try:
+                given = list(tree.matched(primals, tangents))
+            except ValueError as error:
+                raise ValueError(f"the pushforward of linearize takes tangents in the structure of the primals: {error}") from None
+            checked = [check_tangent(x, t, _ANY, "linearize") for x, t in zip(tree.leaves(primals), given, strict=True)]
+            moved = iter(checked)
+            found = dict(zip(smooth, transpose(tree.replaced(lambda _: next(moved), primals))[0], strict=True))
+            results = iter(found[i] if i in found else zeros_like(x) for i, x in enumerate(outs))
+            pushed: R = tree.replaced(lambda _: next(results), output)
+            return pushed
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return output, pushforward
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod
-from typing import Any
+from typing import Any, Concatenate, Literal, overload
 
 from .. import tree
 from ..engine.element import is_array
@@ -17,13 +17,31 @@ from ..engine.tensor import Tensor, element_of
 from ..errors import GradientError
 from ..layers.constants import Constants
 from ..layers.transforming import checked_input, depends_on, derivative, gradients_of, input_of, left_of
+from ..tracebacks import entry, fold
 from .forward import _push
 from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
+from .variables import A1, A2, Aux, ByArray, First, No, Out, P, R, Second, Transformed, Yes
 from .vmap import vmap
 
 Block = Callable[[Any, Any, Any], Any]
 
 
+@overload
+def jacrev(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *, chunk_size: int | None = None
+           ) -> ByArray[A1, Concatenate[A1, P], R]: ...
+@overload
+def jacrev(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *, chunk_size: int | None = None
+           ) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+@overload
+def jacrev(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *, chunk_size: int | None = None
+           ) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+@overload
+def jacrev(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes, chunk_size: int | None = None
+           ) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+@overload
+def jacrev(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *, chunk_size: int | None = None
+           ) -> Transformed[P, Any]: ...
+@entry
 def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
     """Return a function that computes the Jacobian of `function` in reverse mode: one call of it, and a pullback for each element of the output.
 
@@ -40,11 +58,31 @@ def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        return _Jacobian("jacrev", function, argnums, numbers, has_aux, args, kwargs).by_rows(chunk_size)
+        try:
+            return _Jacobian("jacrev", function, argnums, numbers, has_aux, args, kwargs).by_rows(chunk_size)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return jacobian
 
 
+@overload
+def jacfwd(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *,
+           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A1, Concatenate[A1, P], R]: ...
+@overload
+def jacfwd(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *,
+           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+@overload
+def jacfwd(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *,
+           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+@overload
+def jacfwd(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes,
+           chunk_size: int | None = None, randomness: str = "error") -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+@overload
+def jacfwd(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *,
+           chunk_size: int | None = None, randomness: str = "error") -> Transformed[P, Any]: ...
+@entry
 def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
            randomness: str = "error") -> Function:
     """Return a function that computes the Jacobian of `function` in forward mode: a pushforward for each element of the arguments.
@@ -62,11 +100,31 @@ def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        return _Jacobian("jacfwd", function, argnums, numbers, has_aux, args, kwargs).by_columns(chunk_size)
+        try:
+            return _Jacobian("jacfwd", function, argnums, numbers, has_aux, args, kwargs).by_columns(chunk_size)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return jacobian
 
 
+@overload
+def jacobian(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *, chunk_size: int | None = None
+             ) -> ByArray[A1, Concatenate[A1, P], R]: ...
+@overload
+def jacobian(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *, chunk_size: int | None = None
+             ) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+@overload
+def jacobian(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *, chunk_size: int | None = None
+             ) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+@overload
+def jacobian(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes, chunk_size: int | None = None
+             ) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+@overload
+def jacobian(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *, chunk_size: int | None = None
+             ) -> Transformed[P, Any]: ...
+@entry
 def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
     """Return a function that computes the Jacobian of `function` in the mode that takes fewer passes.
 
@@ -79,11 +137,31 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 
     @wraps(function)
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return _Jacobian("jacobian", function, argnums, numbers, has_aux, args, kwargs).by_either(chunk_size)
+        try:
+            return _Jacobian("jacobian", function, argnums, numbers, has_aux, args, kwargs).by_either(chunk_size)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return chosen
 
 
+@overload
+def hessian(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False, *, chunk_size: int | None = None
+            ) -> ByArray[A1, Concatenate[A1, P], R]: ...
+@overload
+def hessian(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False, *, chunk_size: int | None = None
+            ) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+@overload
+def hessian(function: Second[A1, A2, P, Out], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False, *, chunk_size: int | None = None
+            ) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[tuple[Out, Out], tuple[Out, Out]]]: ...
+@overload
+def hessian(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes, chunk_size: int | None = None
+            ) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+@overload
+def hessian(function: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = False, *, chunk_size: int | None = None
+            ) -> Transformed[P, Any]: ...
+@entry
 def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
     """Return a function that computes the Hessian of `function`: the Jacobian, in forward mode, of its Jacobian in reverse mode.
 

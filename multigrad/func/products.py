@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, overload
 
 from .. import tree
+from ..engine.element import is_array
+from ..tracebacks import entry
 from .forward import jvp
 from .reverse import Function, check_function, value_and_grad
+from .variables import Args, Aux, No, R, X, Yes
 
 
+@overload
+def hvp(function: Callable[[*Args], R], primals: tuple[*Args], tangents: tuple[*Args], *, has_aux: No = False
+        ) -> tuple[R, tuple[*Args]]: ...
+@overload
+def hvp(function: Callable[[*Args], tuple[R, Aux]], primals: tuple[*Args], tangents: tuple[*Args], *, has_aux: Yes
+        ) -> tuple[R, tuple[*Args], Aux]: ...
+@overload
+def hvp(function: Callable[[X], R], primals: X, tangents: X, *, has_aux: No = False) -> tuple[R, X]: ...
+@overload
+def hvp(function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, has_aux: Yes) -> tuple[R, X, Aux]: ...
+@entry
 def hvp(function: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -> tuple[Any, ...]:
     """The output of `function`, one real scalar, and the product of its Hessian with `tangents`: the derivative of the gradient along them.
 
-    primals   a tuple of the positional arguments: arrays, Tensors or pytrees of these, of floating dtypes
+    primals   a tuple of the positional arguments: arrays, Tensors or pytrees of these, of floating dtypes; or, with an array as `tangents`, the
+              array that is the only argument
     tangents  of the same structure, shapes and kinds
     has_aux   `function` returns (output, aux), and aux is returned as a third value
 
-    Returns (output, product), the product with the structure of `primals`, so a tuple as well. `function` is called once, in forward mode over
-    reverse mode, at the price of about two gradients in time and memory, whatever the number of variables. Raw arrays give raw arrays,
+    Returns (output, product), the product with the structure of `primals`: a tuple as well, or an array. `function` is called once, in forward
+    mode over reverse mode, at the price of about two gradients in time and memory, whatever the number of variables. Raw arrays give raw arrays,
     Tensors give Tensors. As autograd.functional.hvp, which does it by two passes of reverse mode.
     """
     check_function(function, "hvp")
+    if is_array(primals) and is_array(tangents):
+        of_tuples: Function = hvp
+        value, (product,), *aux = of_tuples(function, (primals,), (tangents,), has_aux=has_aux)
+        return (value, product, *aux)
     if not isinstance(primals, tuple) or not primals:
         raise TypeError("hvp: primals must be a tuple of at least one argument, so that function(*primals) is a call, "
-                        f"not {tree.shown(primals)}")
+                        f"not {tree.shown(primals)}. Write hvp(f, (x,), (v,)).")
     try:
         tree.matched(primals, tangents)
     except ValueError as error:

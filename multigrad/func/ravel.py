@@ -12,9 +12,12 @@ from ..engine.convert import default_host
 from ..engine.element import SCALARS, is_array
 from ..engine.level import Layer
 from ..engine.tensor import element_of
+from ..tracebacks import entry
+from .variables import R
 
 
-def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+@entry
+def ravel_pytree(tree: R) -> tuple[Any, Callable[[Any], R]]:
     """Return the elements of all arrays of `tree` as one vector, and the function that makes such a tree of a vector.
 
     tree  arrays, Tensors, or a nested structure of these, of one library
@@ -25,10 +28,16 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Raises TypeError where a leaf is no array, and unravel ValueError where a vector has another shape. As jax.flatten_util.ravel_pytree.
     """
+    return raveled(tree, "ravel_pytree")
+
+
+def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
+    """`ravel_pytree`, with the name that the caller knows it by."""
     leaves, structure = trees.flattened(tree)
-    for x in leaves:
+    for name, x in trees.named_leaves(tree):
         if type(x) in SCALARS or not is_array(x):
-            raise TypeError(f"ravel_pytree: expected arrays, or nested dictionaries, lists and tuples of arrays, but a leaf is a {type(x).__name__}")
+            raise TypeError(f"{caller}: expected arrays, or nested dictionaries, lists and tuples of arrays, but a leaf is a {type(x).__name__}"
+                            f"{f', at {name}' if name else ''}")
     shapes = [tuple(x.shape) for x in leaves]
     dtypes = [x.dtype for x in leaves]
     ends = list(accumulate(map(prod, shapes)))

@@ -9,22 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from math import prod
-from typing import Any
+from typing import Any, Concatenate, Literal, overload
 
 from .. import tree
 from ..engine.element import SCALARS, is_array
-from ..engine.gradients import NOT_SCALAR, seed
+from ..engine.gradients import not_scalar, seed
 from ..engine.level import Layer, Run
 from ..engine.tensor import Tensor, element_of, strip
-from ..errors import GradientError
 from ..layers import transforming
 from ..layers.constants import Constants
 from ..layers.transforming import as_tensor, depends_on, derivative, gradients_of, input_of, left_of, value_at
+from ..tracebacks import entry, fold
+from .variables import A1, A2, A3, Args, Aux, First, No, P, R, Second, Third, Transformed, Yes
 
 Function = Callable[..., Any]
 
 
-def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+@overload
+def vjp(function: Callable[[*Args], R], *primals: *Args, has_aux: No = False) -> tuple[R, Callable[[R], tuple[*Args]]]: ...
+@overload
+def vjp(function: Callable[[*Args], tuple[R, Aux]], *primals: *Args, has_aux: Yes) -> tuple[R, Callable[[R], tuple[*Args]], Aux]: ...
+@entry  # type: ignore[misc]  # mypy does not match *primals with *Args
+def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Run `function` and return its output with a function that takes cotangents back to `primals`.
 
     primals  arrays, Tensors, or pytrees of these (see multigrad.tree), of floating dtypes
@@ -48,17 +54,43 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
-            given = list(tree.matched(output, cotangents))
-        except ValueError as error:
-            raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
-        grads = pulled(given)
-        del given
-        return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
+            try:
+                given = list(tree.matched(output, cotangents))
+            except ValueError as error:
+                raise ValueError(f"the pullback of vjp takes cotangents in the structure of the output: {error}") from None
+            grads = pulled(given)
+            del given
+            return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     result = _outside(output, run, raw)
     return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
 
 
+@overload
+def value_and_grad(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
+                   ) -> Transformed[Concatenate[A1, P], tuple[R, A1]]: ...
+@overload
+def value_and_grad(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
+                   ) -> Transformed[Concatenate[A1, A2, P], tuple[R, A2]]: ...
+@overload
+def value_and_grad(function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
+                   ) -> Transformed[Concatenate[A1, A2, P], tuple[R, tuple[A1, A2]]]: ...
+@overload
+def value_and_grad(function: Third[A1, A2, A3, P, R], argnums: tuple[Literal[0], Literal[1], Literal[2]], has_aux: No = False
+                   ) -> Transformed[Concatenate[A1, A2, A3, P], tuple[R, tuple[A1, A2, A3]]]: ...
+@overload
+def value_and_grad(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
+                   ) -> Transformed[Concatenate[A1, P], tuple[tuple[R, Aux], A1]]: ...
+@overload
+def value_and_grad(function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
+                   ) -> Transformed[P, tuple[tuple[R, Aux], Any]]: ...
+@overload
+def value_and_grad(function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
+                   ) -> Transformed[P, tuple[Any, Any]]: ...
+@entry
 def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """Return a function that computes `function` and its gradient.
 
@@ -74,39 +106,71 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
 
     @wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        chosen = _chosen(numbers, len(args), "grad")
-        raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
-        run = Run("grad")
-        by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
-        flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
-        inputs = [by_position.get(i) for i in range(len(args))]
-        if kwargs or len(by_position) < len(args):
-            constants = Constants(flat)
-            inputs = [t if i in by_position else constants.of(a) for i, (t, a) in enumerate(zip(inputs, args, strict=True))]
-            kwargs = constants.of(kwargs)
-        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
-        _check_value(output)
-        value = seed(output, shared=True) if isinstance(output, Tensor) and output._elem.run is not None else None
-        if value is None and prod(getattr(output, "shape", ())) != 1:
-            raise GradientError(NOT_SCALAR)
-        seeds = [value if depends_on(output, run) else None]
-        found = gradients_of([output], seeds, flat, run, keep=False)
-        del seeds, value
-        grads = tuple([tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen])
-        primal = _outside(output, run, raw)
-        return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
+        try:
+            chosen = _chosen(numbers, len(args), "grad")
+            raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
+            run = Run("grad")
+            by_position = {i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen}
+            flat = [t for i in chosen for t in tree.leaves(by_position[i])]  # now: the function may do with its containers as it likes
+            inputs = [by_position.get(i) for i in range(len(args))]
+            if kwargs or len(by_position) < len(args):
+                constants = Constants(flat)
+                inputs = [t if i in by_position else constants.of(a) for i, (t, a) in enumerate(zip(inputs, args, strict=True))]
+                kwargs = constants.of(kwargs)
+            output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
+            _check_value(output)
+            if isinstance(output, Tensor) and output._elem.run is not None and output.size != 1:
+                raise not_scalar(output.shape, "grad")
+            value = seed(output, shared=True) if isinstance(output, Tensor) and output._elem.run is not None else None
+            if value is None and prod(getattr(output, "shape", ())) != 1:
+                raise not_scalar(output.shape, "grad")
+            seeds = [value if depends_on(output, run) else None]
+            found = gradients_of([output], seeds, flat, run, keep=False)
+            del seeds, value
+            grads = tuple([tree.replaced(lambda x: derivative(found, x, raw), args[i]) for i in chosen])
+            primal = _outside(output, run, raw)
+            return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[0] if isinstance(argnums, int) else grads
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return differentiated
 
 
+@overload
+def grad(function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
+         ) -> Transformed[Concatenate[A1, P], A1]: ...
+@overload
+def grad(function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
+         ) -> Transformed[Concatenate[A1, A2, P], A2]: ...
+@overload
+def grad(function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
+         ) -> Transformed[Concatenate[A1, A2, P], tuple[A1, A2]]: ...
+@overload
+def grad(function: Third[A1, A2, A3, P, R], argnums: tuple[Literal[0], Literal[1], Literal[2]], has_aux: No = False
+         ) -> Transformed[Concatenate[A1, A2, A3, P], tuple[A1, A2, A3]]: ...
+@overload
+def grad(function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
+         ) -> Transformed[Concatenate[A1, P], tuple[A1, Aux]]: ...
+@overload
+def grad(function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
+         ) -> Transformed[P, tuple[Any, Aux]]: ...
+@overload
+def grad(function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
+         ) -> Transformed[P, Any]: ...
+@entry
 def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """Return a function that computes the gradient of `function`; with `has_aux`, (gradient, aux). See value_and_grad."""
     both = value_and_grad(function, argnums, has_aux)
 
     @wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        try:
+            value, found = both(*args, **kwargs)
+            return (found, value[1]) if has_aux else found
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return gradient
 

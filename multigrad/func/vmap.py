@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -14,10 +14,15 @@ from ..engine.tensor import Tensor, element_of, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
 from ..layers.transforming import as_tensor
+from ..observe import stand_in
+from ..tracebacks import entry, fold
 from .reverse import Function, check_function
+from .variables import P, R
 
 
-def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Function:
+@entry
+def vmap(function: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+         ) -> Callable[P, R]:
     """Return a function that applies `function`, which is written for one example, to a batch of examples at once.
 
     in_axes     for each positional argument, which of its axes counts the examples: an int, None for an argument that is the same for all
@@ -43,19 +48,23 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: st
 
     @wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        leaves = tree.leaves(args)
-        axes = _spread(args, in_axes, "in_axes")
-        raw = not any(isinstance(x, Layer) for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves))
-        inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
-        size = _size(inner, axes)
-        if chunk_size is None or size <= chunk_size:
-            return _run(function, args, kwargs, inner, axes, size, out_axes, raw, randomness)
-        parts = []
-        for start in range(0, size, chunk_size):
-            n = min(chunk_size, size - start)
-            part = [x if a is None else x[start:start + n, ...] for x, a in zip(inner, axes, strict=True)]
-            parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw, randomness))
-        return _joined(parts, out_axes, raw)
+        try:
+            leaves = tree.leaves(args)
+            axes = _spread(args, in_axes, "in_axes")
+            raw = not any(isinstance(x, Layer) for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves))
+            inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
+            size = _size(inner, axes)
+            if chunk_size is None or size <= chunk_size:
+                return _run(function, args, kwargs, inner, axes, size, out_axes, raw, randomness)
+            parts = []
+            for start in range(0, size, chunk_size):
+                n = min(chunk_size, size - start)
+                part = [x if a is None else x[start:start + n, ...] for x, a in zip(inner, axes, strict=True)]
+                parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw, randomness))
+            return _joined(parts, out_axes, raw)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
 
     return mapped
 
@@ -77,11 +86,13 @@ def _spread(given: Any, axes: Any, name: str) -> list[int | None]:
 
 def _front(x: Any, axis: int) -> Any:
     """An argument with its examples along the first axis."""
+    x = stand_in(x)
     if type(x) in SCALARS or not is_array(x):
         raise TypeError(f"vmap: in_axes maps over an argument of type {type(x).__name__}, which has no axes; pass in_axes=None for it")
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"vmap: in_axes has {axis} for an array of shape {tuple(x.shape)}, which has no such axis")
+        raise ValueError(f"vmap: in_axes has {axis} for an array of shape {tuple(x.shape)}, which has no such axis: it names "
+                         "the axis that counts the examples.")
     x = x._frozen() if isinstance(x, Layer) else x
     return x if axis == 0 else _moved(x, axis % ndim, 0)
 
@@ -98,7 +109,8 @@ def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
     if not sizes:
         raise ValueError("vmap: there is nothing to map over: in_axes is None for all arguments, or there are none")
     if sizes.count(sizes[0]) != len(sizes):
-        raise ValueError(f"vmap: the arguments have different numbers of examples along their in_axes: {', '.join(map(str, sizes))}")
+        raise ValueError(f"vmap: the arguments have different numbers of examples along their in_axes: {', '.join(map(str, sizes))}. "
+                         "Pass in_axes=None for an argument that is the same for all examples.")
     found: int = sizes[0]
     return found
 

@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from ..engine import gradients, ways
 from ..engine.backward import Pass
+from ..engine.conversions import conversion
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
@@ -25,7 +26,6 @@ from ..engine.level import Guest, Layer, Run, outside, own_switch
 from ..engine.rules import array_index, positions
 from ..engine.tensor import element_of, lifted, peeled, stopped, strip
 from ..errors import BatchingError, GradientError, program
-from ..observe import conversion
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
 from .batch_code import ending_of, leading, namespace, raised
@@ -40,6 +40,7 @@ class Batched(Immutable):
     """
 
     __slots__ = ()
+    _noun = "batch"
     _several = True
 
     def _take(self, value: Any) -> None:
@@ -142,7 +143,7 @@ class Batched(Immutable):
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
         hint = " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]." if what == "numpy()" else ""
-        raise GradientError(f"Can't call {what} on a Batched: its value belongs to the transformation {self._run.name!r}.{hint}")
+        raise GradientError(f"Can't call {what} on a batch: its value belongs to the transformation {self._run.name!r}.{hint}")
 
     def __repr__(self) -> str:
         if self._run.finished:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import observe
-from ..engine import rules, ways
+from ..engine import rules, showing, ways
+from ..engine.conform import shape_tangent
+from ..engine.conversions import conversion
 from ..engine.dispatch import _candidates as candidates
 from ..engine.dispatch import _named as named
 from ..engine.dispatch import _same_structure as same_structure
@@ -22,7 +24,7 @@ from ..engine.leaving import Leaving
 from ..engine.level import Layer, Run, innermost, outside
 from ..engine.tensor import Tensor, element_of, lifted, stopped, strip
 from ..errors import GradientError, program
-from ..observe import conversion
+from ..observe import stand_in
 from ..registry import Op
 from . import tangents
 from .immutable import Immutable, tie
@@ -112,12 +114,12 @@ class Dual(Immutable):
         return kind(self._array)
 
     def __repr__(self) -> str:
-        parts = [repr(self._array)]
+        parts = [showing.value(self._array)]
         if self._run.finished:
             parts += [] if self._forgets else ["leaked"]
         else:
             self._check()
-            parts = [repr(self._array)] + ([] if self._tangent is None else [f"tangent={self._tangent!r}"])
+            parts = [showing.value(self._array)] + ([] if self._tangent is None else [f"tangent={showing.value(self._tangent)}"])
         return f"Dual({', '.join(parts)})"
 
 
@@ -227,7 +229,7 @@ def pushed(op: Op, host: Host, values: Sequence[Any], tangents: Sequence[Any], o
         outs = [lifted(x) for x in outs]
     with outside():
         found = observe.tangent(rules.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw)
-        moved = [_conformed(xp, t, x) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
+        moved = [_conformed(xp, t, x, op) for t, x in zip((found,) if op.outputs == () else found, outs, strict=True)]
     return [strip(t) for t in moved] if layered else moved
 
 
@@ -235,13 +237,14 @@ def _layered(t: Any) -> bool:
     return any(map(_layered, t)) if type(t) is tuple else isinstance(t, Layer)
 
 
-def _conformed(xp: Any, t: Any, x: Any) -> Any:
+def _conformed(xp: Any, t: Any, x: Any, op: Op) -> Any:
     """A tangent in the shape and the dtype of the result `x`; none, where that is not floating."""
     if t is None or not element_of(x).floating:
         return None
+    t = shape_tangent(xp, t, x.shape, op)
     if t.dtype != x.dtype:
         t = xp.astype(xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype)
-    return t if tuple(t.shape) == tuple(x.shape) else xp.broadcast_to(t, tuple(x.shape))
+    return t
 
 
 ways.ends_by(tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted), Dual)
@@ -257,6 +260,7 @@ def taken_apart(x: Any, run: Run) -> tuple[Any, Any]:
 
 def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
     """The tangent that is given for `primal` to a level, in its dtype. Raises where there can be no such pair."""
+    tangent = stand_in(tangent)
     for x in (primal, tangent):
         if isinstance(x, Layer):
             x._check()
@@ -271,7 +275,8 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
         raise mixed(name, elem.host, other.host)
     if tuple(tangent.shape) != tuple(primal.shape):
         raise GradientError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
-                            f"Tensor is of size {list(primal.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
+                            f"Tensor is of size {list(primal.shape)} while the given forward gradient is of size {list(tangent.shape)}. {name}: each "
+                            "tangent has the shape of its primal.")
     if other is elem:
         return tangent
     if other.complex and not elem.complex:

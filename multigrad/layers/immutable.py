@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..engine import grad_mode, layout
+from ..engine.conversions import conversion
 from ..engine.dispatch import _bases as bases
 from ..engine.dispatch import general, itself, shows
 from ..engine.layout import WHOLE, Location, Step, ViewSpec, refresh
@@ -19,8 +20,7 @@ from ..engine.level import Layer, Run
 from ..engine.old_values import before_write
 from ..engine.tensor import element_of
 from ..engine.views import REFERS, fitted, written
-from ..errors import GradientError, LeakError
-from ..observe import conversion
+from ..errors import GradientError, LeakError, kind
 from ..registry import OPS, Op
 
 
@@ -52,7 +52,7 @@ class Immutable(Leaving):
     __hash__ = object.__hash__
 
     def __init__(self, *_: object, **__: object) -> None:
-        raise TypeError(f"a {type(self).__name__} is made by the transformation that it belongs to, not by calling the class")
+        raise TypeError(f"a {kind(self)} is made by the transformation that it belongs to, not by calling the class")
 
     @classmethod
     def _around(cls, x: Any, run: Run, level: int) -> Self:
@@ -106,7 +106,7 @@ class Immutable(Leaving):
 
     def _outlived(self) -> None:
         """Raise: the transformation is over."""
-        raise LeakError(f"a {type(self).__name__} that was made inside the transformation {self._run.name!r} was used after it had finished; "
+        raise LeakError(f"a {kind(self)} that was made inside the transformation {self._run.name!r} was used after it had finished; "
                         "return it from the function instead")
 
     def _renew(self) -> bool:
@@ -143,7 +143,7 @@ class Immutable(Leaving):
     def _write(self, value: Any, name: str) -> None:
         place = Location(self)
         if place.owner is not place.memory:
-            raise GradientError(f"{name}: a {type(self).__name__} that was detached shows the value of another one, which would change without "
+            raise GradientError(f"{name}: a {kind(self)} that was detached shows the value of another one, which would change without "
                                 "its derivative. clone() it first.")
         if place.wide and place.overlaps(place.part):
             raise RuntimeError(f"{name}: {REFERS}")
@@ -173,11 +173,11 @@ class Immutable(Leaving):
         return len(self._cell)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        raise GradientError(f"a {type(self).__name__} is no leaf of a graph: call requires_grad_() on the Tensor that it is made of, or use "
+        raise GradientError(f"a {kind(self)} is no leaf of a graph: call requires_grad_() on the Tensor that it is made of, or use "
                             "multigrad.func.grad of a function of it")
 
     def backward(self, *_: object, **__: object) -> None:
-        raise GradientError(f"backward() starts at a Tensor, not at a {type(self).__name__}: take it apart first "
+        raise GradientError(f"backward() starts at a Tensor, not at a {kind(self)}: take it apart first "
                             "(multigrad.autograd.forward_ad.unpack_dual), or use multigrad.func.grad of a function of it")
 
     @conversion
@@ -188,11 +188,11 @@ class Immutable(Leaving):
 
     def _refuse(self, what: str, fix: str) -> None:
         self._check()
-        raise GradientError(f"Can't call {what} on a {type(self).__name__}: its value belongs to the transformation {self._run.name!r}.")
+        raise GradientError(f"Can't call {what} on a {kind(self)}: its value belongs to the transformation {self._run.name!r}.")
 
     @conversion
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(f"a {type(self).__name__} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
+        raise RuntimeError(f"a {kind(self)} belongs to a running transformation, so it can be neither copied by copy.copy() nor pickled; "
                            "clone() it")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from ..engine import plans, ways
+from ..engine.conform import shape_tangent
 from ..engine.endings import Lines, Locals, Part, Text, call_text, tuple_text
 from ..engine.graph import added
 from ..engine.level import come_back, go_outside, innermost
@@ -74,10 +75,10 @@ def later(found: Callable[[Any], Ending]) -> Ending:
     return ending
 
 
-def _fitted(xp: Any, t: Any, like: Any) -> Any:
+def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
     """A sum of terms in the shape and the dtype of the result."""
     if t.shape != like.shape:
-        t = xp.broadcast_to(t, like.shape)
+        t = shape_tangent(xp, t, like.shape, op, True)
     return t if t.dtype == like.dtype else xp.astype(t, like.dtype)
 
 
@@ -100,7 +101,7 @@ class _Duals(Text):
         if not deep:
             self.inside, self.leave = "", f"return _deeper(_top, {', '.join(op.roles)})"
         self.scope |= {
-            "_gate": gate.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip,
+            "_gate": gate.get, "_go_outside": go_outside, "_come_back": come_back, "_strip": strip, "_shaped": shape_tangent,
             "_tie": tie, "_fitted": _fitted, "_constant": _constant, "_zero": zero, "_added": added, "_metadata": metadata, "_compute": compute,
         }
         self.tangents = self.of("_t")
@@ -213,6 +214,9 @@ class _Duals(Text):
             yield f"{inner}if _b is not {x}._elem.base and _g.dtype != _y.dtype:"
             yield f"{inner}    _g = {namespace}.astype(_g, _y.dtype)"
             yield from self.term(x, namespace, inner)
+            rule = op.vjp.get(x)
+            if not self.own_rules and rule is not None and callable(rule.fn) and "g" in rule.takes:
+                yield f"{inner}_u = _shaped({namespace}, _u, _y.shape, _op, False, {x!r})"
             if x != op.arrays[0]:
                 yield f"{inner}_t = _u if _t is None else _t + _u"
             else:
@@ -222,7 +226,7 @@ class _Duals(Text):
         else:
             part = " or ".join(f"{t} is None" for t in self.tangents.values()) if self.several and self.own_rules else ""
             yield f"{pad}if _t.dtype != _y.dtype or {f'({part}) and ' if part else ''}_t.shape != _y.shape:"
-        yield f"{pad}    _t = _fitted({namespace}, _t, _y)"
+        yield f"{pad}    _t = _fitted({namespace}, _t, _y, _op)"
 
     def term(self, x: str, namespace: str, pad: str) -> Lines:
         """The term of an argument, whose tangent is `_g`, as `_u`."""
@@ -335,7 +339,7 @@ class _Duals(Text):
     def conformed(self, pad: str) -> Lines:
         """Of a stranger's operation, it is not known that tangents have the shape and the dtype of results."""
         if not self.own_rules:
-            yield f"{pad}_t = _conform({'_bound if _isinstance(_t, _Layer) else _xp' if self.deep else '_xp'}, _t, _y)"
+            yield f"{pad}_t = _conform({'_bound if _isinstance(_t, _Layer) else _xp' if self.deep else '_xp'}, _t, _y, _op)"
 
     def multilinear(self, pad: str) -> Lines:
         """For each argument that moves, the operation with its tangent in its place."""
@@ -361,8 +365,10 @@ class _Duals(Text):
             yield f"{pad}_g = {t} if _isinstance({t}, _Layer) else _lifted({t})"
             lifted = yield from self.lifted(rule, pad)
             yield f"{pad}_t = {self.rule_text(rule, lifted, '_ly', '_bound')}"
-        yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
-        yield f"{pad}    _t = _conform({'_bound' if self.deep else '_xp'}, _t, _y)"
+        if self.own_rules:
+            yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
+            yield f"{pad}    _t = _conform({'_bound' if self.deep else '_xp'}, _t, _y, _op)"
+        yield from self.conformed(pad)
 
     def lifted(self, rule: Rule, pad: str) -> Generator[str, None, dict[str, str]]:
         """Lift what a rule takes. Returns the names of the parameters then; the result is `_ly`."""

@@ -14,6 +14,7 @@ from ..engine.element import SCALARS, is_array
 from ..engine.gradients import check_gradient, owned
 from ..engine.level import Layer, Run, outside
 from ..engine.tensor import Tensor, element_of, strip, wrap_in, wrap_new
+from ..observe import stand_in
 from .dual import Dual, check_tangent
 
 Listed = Callable[[list[Any]], Iterable[Any]]
@@ -78,6 +79,7 @@ def within(outs: Iterable[Any], run: Run) -> list[Any]:
 
 def checked_input(x: Any, name: str) -> Any:
     """An argument to differentiate with respect to, if it can be one."""
+    x = stand_in(x)
     if type(x) in SCALARS:
         raise TypeError(f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an array, as xp.asarray({x!r})")
     if not is_array(x):
@@ -86,7 +88,8 @@ def checked_input(x: Any, name: str) -> Any:
                         "metadata={'static': True}.")
     elem = element_of(x)
     if not elem.floating:
-        raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients")
+        raise TypeError(f"{name}: cannot differentiate with respect to an array of dtype {elem.dtype}; only floating dtypes have gradients. "
+                        "Convert it: xp.astype(x, xp.float64).")
     return x._frozen() if isinstance(x, Layer) else x
 
 
@@ -121,11 +124,17 @@ def left_of(t: Any, run: Run) -> Any:
 
 def gradients_of(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
     """The gradients of the inputs, the last one first."""
+    found = reached(outputs, seeds, inputs, run, keep)
+    return [zeros_like(t._array) if g is None else g for t, g in zip(inputs, found, strict=True)][::-1]
+
+
+def reached(outputs: list[Any], seeds: list[Any], inputs: list[Tensor], run: Run, keep: bool) -> list[Any]:
+    """The gradients of the inputs, None for those that the pass did not reach."""
     roots = [(t._node, left_of(g, run)) for t, g in zip(outputs, seeds, strict=True) if g is not None]
     targets: dict[Any, Any] = {t._leaf: None for t in inputs}  # whatever became of their flag
     if roots:
         run_pass(roots, Pass(inputs[0], keep, False, targets, every=run.leaves == len(targets)))
-    return [zeros_like(t._array) if targets[t._leaf] is None else targets[t._leaf] for t in reversed(inputs)]
+    return [targets[t._leaf] for t in inputs]
 
 
 def zeros_like(x: Any) -> Any:

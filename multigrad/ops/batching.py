@@ -282,7 +282,7 @@ def _batch_axis(key: Sequence[Any]) -> int:
 def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
     entries, own = _entries(key, batched)
     if not any(own) and is_basic(key):
-        return x[(slice(None), *entries)]
+        return xp.getitem(x, (slice(None), *entries))
     shape = tuple(x.shape[1:])
     index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]

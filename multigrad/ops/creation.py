@@ -6,6 +6,7 @@ from typing import Any
 
 from ..registry import composite, linear, nondifferentiable
 from . import batching
+from .manipulation import broadcast_to_vjp
 
 nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)", doc="Evenly spaced numbers with a given step.")
 nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An array that is not filled.")
@@ -44,13 +45,16 @@ composite("full(shape, fill_value: array, *, dtype=None, device=None)", full, do
 composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like, doc="An array like `x`, filled with a value.")
 
 
-def linspace_vjp(xp: Any, g: Any, num: int, endpoint: bool, start: Any, device: Any) -> Any:
-    """Element i is start * (1 - w_i) + stop * w_i, with w running from 0 to 1: the share of `start`, then, reversed, of `stop`."""
+def linspace_vjp(xp: Any, g: Any, num: int, endpoint: bool, start: Any, device: Any, shape: tuple[int, ...]) -> Any:
+    """Element i is start * (1 - w_i) + stop * w_i, with w running from 0 to 1: the share of `start`, then, reversed, of `stop`.
+
+    NumPy and others take arrays of any shapes for both, broadcast against each other.
+    """
     weights = xp.linspace(*start, num, dtype=g.dtype, device=device, endpoint=endpoint)
-    return xp.sum(g * xp.reshape(weights, (num,) + (1,) * (len(g.shape) - 1)), axis=0, dtype=g.dtype)
+    return broadcast_to_vjp(xp, xp.sum(g * xp.reshape(weights, (num,) + (1,) * (len(g.shape) - 1)), axis=0, dtype=g.dtype), shape)
 
 
 linear("linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)", batching=batching.linspace,
        doc="Evenly spaced numbers over an interval.",
-       start=lambda xp, g, num, endpoint, start_device: linspace_vjp(xp, g, num, endpoint, (1.0, 0.0), start_device),
-       stop=lambda xp, g, num, endpoint, stop_device: linspace_vjp(xp, g, num, endpoint, (0.0, 1.0), stop_device))
+       start=lambda xp, g, num, endpoint, start_device, start_shape: linspace_vjp(xp, g, num, endpoint, (1.0, 0.0), start_device, start_shape),
+       stop=lambda xp, g, num, endpoint, stop_device, stop_shape: linspace_vjp(xp, g, num, endpoint, (0.0, 1.0), stop_device, stop_shape))

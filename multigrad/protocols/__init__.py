@@ -19,6 +19,7 @@ from ..engine.level import Layer
 from ..engine.surface import Surface
 from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
+from ..tracebacks import fold
 
 _calls: dict[Any, Callable[..., Any]] = {}
 """The function of an operation, as operators call it, by the ufunc that it is the counterpart of."""
@@ -26,24 +27,32 @@ _calls: dict[Any, Callable[..., Any]] = {}
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Run a ufunc on operands some of which are array objects of multigrad (NEP 13). `raw * tensor` comes here as well."""
-    if method == "__call__" and not kwargs:
-        function = _calls.get(ufunc)
-        if function is not None:
-            result = function(*inputs)
-            if result is not NotImplemented:
-                return result
-    return import_module(".ufuncs", __name__).run(self, ufunc, method, inputs, kwargs)
+    try:
+        if method == "__call__" and not kwargs:
+            function = _calls.get(ufunc)
+            if function is not None:
+                result = function(*inputs)
+                if result is not NotImplemented:
+                    return result
+        return import_module(".ufuncs", __name__).run(self, ufunc, method, inputs, kwargs)
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function of NumPy on arguments some of which are, or hold, array objects of multigrad (NEP 18)."""
-    for kind in types:
-        if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
-            return NotImplemented
-    counterpart = _counterparts().get(function)
-    if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
-        return counterpart(*args, **kwargs)
-    return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
+    try:
+        for kind in types:
+            if not issubclass(kind, Layer) and kind not in by_type and kind.__module__ != "numpy":
+                return NotImplemented
+        counterpart = _counterparts().get(function)
+        if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
+            return counterpart(*args, **kwargs)
+        return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
+    except Exception as error:
+        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        raise
 
 
 @cache

@@ -13,6 +13,7 @@ from ..engine.dispatch import general
 from ..engine.element import Host, common_host, host_named
 from ..engine.fast import function_of
 from ..engine.level import Layer, innermost
+from ..errors import nearest
 from ..registry import OPS, Op
 from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
 from .table import COUNTERPARTS
@@ -96,10 +97,13 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
     host = common_host(op.name, [innermost(x) for x in operands])
     counterpart = COUNTERPARTS[op.name]
     strict = host is not None and host.backend.capabilities.strict
+    takes = op.signature if strict else signature(counterpart)
     try:
-        (op.signature if strict else signature(counterpart)).bind(*operands, **given, **more)
+        takes.bind(*operands, **given, **more)
     except TypeError as error:
-        raise TypeError(f"{op.name}() {error}") from None
+        near = nearest(next((name for name in more if name not in takes.parameters), ""), takes.parameters)
+        plain = takes.replace(parameters=[p.replace(annotation=p.empty) for p in takes.parameters.values()], return_annotation=takes.empty)
+        raise TypeError(f"{op.name}() {error}.{near or f' It takes {op.name}{plain}'}") from None
     if strict:  # raises, if a list or a number stands where an array belongs
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):

@@ -1,0 +1,205 @@
+"""NumPy: programs as straight-line code.
+
+The first call with inputs of given strides runs the operations one by one and notes what each result is (numpy_program_trial.py). Then Python code
+is written for those strides: ufuncs with `out=`, in an arena planned by liveness, on views that were made once (numpy_program_code.py). It is run
+beside that first call, and used from then on if its results are the same to the last bit; else the operations run one by one for good.
+"""
+
+from __future__ import annotations
+
+import linecache
+import weakref
+from collections.abc import Callable, Sequence
+from types import CodeType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from .. import optimizing
+from ..program import Call, Missed, Program, Torn, function_of
+from .numpy_program_code import Changed, written
+from .numpy_program_frame import Text
+from .numpy_program_trial import Seen, Trial, copied, same_bits, seen, store
+
+STRIDES = 8
+"""For how many strides of its inputs a program has code. With others the operations run one by one."""
+
+def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
+    """What runs `program` on NumPy arrays; for inputs of given strides at most `arena` bytes are kept. See `multigrad/program.py`."""
+    return Replay(xp, optimizing.live(program), arena)
+
+
+def _evaluator(xp: Any, program: Program) -> Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]:
+    def evaluate(call: Call, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        with np.errstate(all="raise"):  # what warns is to warn at each call
+            found = function_of(xp, program, call)(*args)
+        outs = (found,) if call.op.outputs == () else tuple(found)
+        return outs if all(isinstance(x, (np.ndarray, np.generic)) for x in outs) else None
+
+    return evaluate
+
+
+def uniform(x: Any) -> Any:
+    """The scalar that an array holds everywhere, None if there is none."""
+    if x.size == 0 or x.size > optimizing.LARGEST:
+        return None
+    first = x[(0,) * x.ndim]
+    if x.dtype.kind not in "fiu" or not (x == first).all() or (x.dtype.kind == "f" and (np.signbit(x) != np.signbit(first)).any()):
+        return None
+    return first.item()
+
+
+def text_of(xp: Any, trial: Trial, facts: dict[int, Seen], arena: int, poison: bool = False) -> Text:
+    """The code of what is left of a program, once it is known what its values are like."""
+
+    def alike(n: int, m: int) -> bool:
+        return facts[n].kind == facts[m].kind and facts[n].alike(facts[m])
+
+    library = optimizing.Library(_evaluator(xp, trial.program), uniform, alike)
+    program, names, new = optimizing.renamed(trial.program, library)
+    known = {n: Seen(s.kind, s.root, s.shape, s.dtype, s.strides, s.nbytes) for n, s in facts.items()}
+    known |= {n: Seen("array", n, known[m].shape, known[m].dtype, known[m].strides, known[m].nbytes) for n, m in new.items()}
+    known |= {n: seen(n, x) for n, x in program.constants.items()}
+    for s in known.values():
+        while s.root in names:
+            s.root = known[names[s.root]].root
+    functions = dict(zip(map(id, trial.program.steps), trial.functions, strict=True))
+    left = [functions[id(step)] if id(step) in functions else function_of(xp, program, step) if isinstance(step, Call) else None
+            for step in program.steps]
+    return written(xp, program, left, known, arena, poison)
+
+
+class Replay:
+    """A program for NumPy arrays, as a function of its inputs."""
+
+    exact = True
+
+    def __init__(self, xp: Any, program: Program, arena: int) -> None:
+        self._program, self._arena = program, arena
+        self._xp, self._trial = xp, Trial(xp, program)
+        self._codes: dict[Any, Code | None] = {}
+        self._last: tuple[Any, Code | None] = None, None  # the strides that were seen last
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        key = tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
+        known, code = self._last
+        if key != known:
+            if key not in self._codes:
+                return self._first(key, inputs)
+            code = self._codes[key]
+            self._last = key, code
+        if code is not None:
+            try:
+                return code(inputs)
+            except Changed:
+                pass
+        outputs, writes = self._trial.run(inputs)
+        store(writes)
+        return outputs
+
+    def steady(self, *inputs: Any) -> Callable[..., tuple[Any, ...]] | None:
+        """What runs the program for inputs that always lie in memory as these do, one call at a time, if there is code for them.
+
+        It does not look at their strides, and has a frame of its own.
+        """
+        code = self._codes.get(tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs]))
+        return None if code is None else code.steady(self)
+
+    def _first(self, key: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Run one by one, and make the code beside."""
+        facts: dict[int, Seen] | None = {} if len(self._codes) < STRIDES else None
+        outputs, writes = self._trial.run(inputs, facts)
+        if facts is not None:
+            code = Code(text_of(self._xp, self._trial, facts, self._arena), self._arena)
+            self._codes[key] = code if _holds(code, inputs, outputs, writes) else None
+        store(writes)
+        return outputs
+
+    @property
+    def source(self) -> str:
+        """The code, for the strides that were seen first; before the first call, the operations."""
+        for code in self._codes.values():
+            if code is not None:
+                return code.text.source
+        return "\n".join(map(str, self._program.steps))
+
+    @property
+    def memory(self) -> int:
+        """The bytes that frames hold between calls."""
+        return sum(code.text.nbytes * len(code.frames) for code in self._codes.values() if code is not None)
+
+
+def _holds(code: Code, inputs: Sequence[Any], outputs: Sequence[Any], writes: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether the code gives the outputs, and writes what is to be written, as the operations one by one did."""
+    targets = {id(target): copied(target) for target, _ in writes}
+    try:
+        with np.errstate(all="ignore"):
+            results = code(tuple(targets.get(id(x), x) for x in inputs))
+    except Exception:  # whatever it is: the operations one by one did not raise it
+        return False
+    return all(map(same_bits, results, outputs)) and all(same_bits(targets[id(target)], copied(np.asarray(x))) for target, x in writes)
+
+
+class Code:
+    """Code for inputs of given strides, and frames for its callers: the arrays that it computes in. As many are kept as the arena has room for."""
+
+    __slots__ = ("frames", "function", "most", "text")
+
+    def __init__(self, text: Text, arena: int = 0) -> None:
+        self.text = text
+        self.most = max(1, arena // max(text.nbytes, 1))
+        file = f"<multigrad program {id(self):x}>"
+        made = compile(text.source, file, "exec")
+        exec(made, text.scope)
+        self.function: Callable[..., tuple[Any, ...]] = text.scope.pop("program")
+        linecache.cache[file] = len(text.source), None, text.source.splitlines(keepends=True), file
+        first = next(constant for constant in made.co_consts if isinstance(constant, CodeType))
+        weakref.finalize(first, linecache.cache.pop, file, None).atexit = False
+        self.frames = [text.first]
+
+    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        try:
+            frame = self.frames.pop()
+        except IndexError:  # another call is under way
+            frame = self.text.frame()
+        try:
+            return self.function(frame, *inputs)
+        except (Missed, Changed):
+            raise
+        except BaseException as error:
+            self.torn(error)
+            raise
+        finally:
+            if len(self.frames) < self.most:
+                self.frames.append(frame)
+
+    def torn(self, error: BaseException) -> None:
+        """Raise Torn where an error came after the first write had begun."""
+        if self.text.store and _line(error.__traceback__, self.function) >= self.text.store:
+            raise Torn(error) from error
+
+    def steady(self, otherwise: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+        """The code with a frame of its own, for one caller; `otherwise` is called where a result is laid out in another way than in the trial."""
+        function, frame, torn = self.function, self.text.frame(), self.torn
+
+        def run(*inputs: Any) -> tuple[Any, ...]:
+            try:
+                return function(frame, *inputs)
+            except Missed:
+                raise
+            except Changed:
+                return otherwise(*inputs)
+            except BaseException as error:
+                torn(error)
+                raise
+
+        return run
+
+
+def _line(traceback: TracebackType | None, function: Any) -> int:
+    """The line of the code at which an error arose."""
+    while traceback is not None:
+        if traceback.tb_frame.f_code is function.__code__:
+            return traceback.tb_lineno
+        traceback = traceback.tb_next
+    return 0

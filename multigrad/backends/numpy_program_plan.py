@@ -1,0 +1,150 @@
+"""What is known of a program before its code is written: how long memory is needed, what is made anew, what is computed into an argument."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ..optimizing import taken
+from ..program import Call, Guard, Program, Ref, Write, is_on_numbers
+from .numpy_program_forms import INFIX, VIEWS, Form, form
+from .numpy_program_trial import Seen
+
+STATIC = frozenset(("zeros_like", "ones_like", "full_like", "empty_like"))
+"""Operations that ask for the shape of their argument alone."""
+
+
+class Plan:
+    """The lives of the values of a program.
+
+    last    the step after which the memory of a root is not read
+    fresh   roots that are made anew at each call: an output is all of it, as it is or as another view. Any other output is copied
+    direct  the targets that a value is computed into: {value: target}
+    filled  the step at which that is: {target: step}
+    barrier the last step that may raise, or miss: nothing is written before
+    dying   by step, the roots that are not read after it
+    raw     the function of the raw namespace for each call
+    """
+
+    def __init__(self, xp: Any, program: Program, facts: dict[int, Seen]) -> None:
+        self.program, self.facts = program, facts
+        self.own = xp._backend.functions
+        self.raw = [_raw(xp, step) for step in program.steps]
+        steps, end = program.steps, len(program.steps)
+        self.last: dict[int, int] = {}  # the step after which the memory of a root is not read
+        self.writes = [step for step in steps if isinstance(step, Write)]
+        self.reads: dict[int, list[int]] = {}  # by the id of a call
+        for i, step in enumerate(steps):
+            if isinstance(step, Call):
+                read = self.reads[id(step)] = taken(step.args)
+                for n in read:
+                    self.last[facts[n].root] = i
+                for n in step.outs:
+                    if n >= 0:
+                        self.last.setdefault(facts[n].root, i)
+            elif isinstance(step, Guard):
+                self.last[facts[step.value].root] = i
+        outputs = set(program.outputs)
+        roots = Counter(facts[n].root for n in outputs)
+        self.fresh = {r for n in outputs if roots[r := facts[n].root] == 1 and facts[n].kind == "array" and facts[n].nbytes == facts[r].nbytes}
+        self.fresh |= {n for n in outputs if facts[n].root == n}
+        for n in outputs:
+            self.last[facts[n].root] = end
+        self.filled: dict[int, int] = {}
+        self.barrier = -1
+        self.direct = self.direct_writes()
+        for step in self.writes:
+            self.last[facts[step.value].root] = end
+        self.dying: list[list[int]] = [[] for _ in range(end + 1)]
+        for r, i in self.last.items():
+            self.dying[i].append(r)
+
+    def direct_writes(self) -> dict[int, int]:
+        """The targets that a value is computed into: {value: target}.
+
+        From the first such statement on nothing may raise or miss, and the old values of the target are not read any more.
+        """
+        steps, facts = self.program.steps, self.facts
+        targets, values = Counter(w.target for w in self.writes), Counter(w.value for w in self.writes)
+        read = {facts[v].root for v in values}
+        if not targets:
+            return {}
+        risky = (i for i, step in enumerate(steps) if isinstance(step, Guard) or (isinstance(step, Call) and not self.safe(i, step)))
+        barrier = self.barrier = max(risky, default=-1)
+        made = {n: i for i, step in enumerate(steps) if isinstance(step, Call) for n in step.outs}
+        found = {}
+        for w in self.writes:
+            i = made.get(w.value, -1)
+            if i <= barrier or targets[w.target] > 1 or values[w.value] > 1 or facts[w.value].root != w.value or facts[w.value].kind != "array":
+                continue
+            if w.value in self.fresh or not facts[w.value].alike(facts[w.target]) or self.last.get(w.target, -1) > i:
+                continue
+            call = steps[i]
+            assert isinstance(call, Call)
+            way = self.dry(i, call)
+            if w.target not in read and way is not None and self.may_reuse(call, way, w.target):
+                found[w.value] = w.target
+                self.filled[w.target] = i
+        return found
+
+    def may_lie_in(self, n: int, target: int, at: int) -> bool:
+        """Whether a value computed at a step may stand in an argument that is written later: it is not read any more when it is, or as an operand."""
+        until, last = self.filled.get(target, -1), self.last.get(n, at)
+        if at <= self.barrier or n in self.fresh or last > until:
+            return False
+        if last < until:
+            return True
+        call = self.program.steps[until]
+        assert isinstance(call, Call)
+        way = self.dry(until, call)
+        return way is not None and self.may_reuse(call, way, n)
+
+    def safe(self, i: int, call: Call) -> bool:
+        """Whether a call raises nothing."""
+        if is_on_numbers(self.program, call) or self.raw[i] in INFIX or self.dry(i, call) is not None:
+            return True
+        return call.op.name in STATIC or (call.op.name in VIEWS and self.facts[call.outs[0]].root != call.outs[0])
+
+    def dry(self, i: int, call: Call) -> Form | None:
+        """The form of a call, asked for before its operands have names."""
+        return form(_Dry(self.facts, self.program), call, self.raw[i], self.own) if call.op.outputs == () else None
+
+    def may_reuse(self, call: Call, made: Form, root: int) -> bool:
+        """Whether the result may be written over the memory of `root`: the call reads it not at all, or as an operand at the same places."""
+        facts = self.facts
+        read = {n for n in self.reads[id(call)] if facts[n].root == root}
+        if not read:
+            return True
+        n = read.pop()
+        return not read and any(type(x) is Ref and x.number == n for x in made.reuse) and facts[n].kind == "array" \
+            and facts[n].alike(facts[call.outs[0]]) and facts[n].nbytes == facts[root].nbytes
+
+
+
+class _Dry:
+    """A writer that writes nothing."""
+
+    def __init__(self, facts: dict[int, Seen], program: Program) -> None:
+        self.facts, self.program = facts, program
+
+    def value(self, x: Any) -> Any:
+        return self.program.constants.get(x.number) if type(x) is Ref else None
+
+    def text(self, x: Any) -> str:
+        return ""
+
+    def const(self, x: Any, name: str = "k") -> str:
+        return ""
+
+    def array(self, x: Any, dtype: Any) -> str:
+        return ""
+
+
+def _raw(xp: Any, step: Any) -> Any:
+    """What the raw namespace has for a call, without what passes keywords on."""
+    if not isinstance(step, Call):
+        return None
+    function = xp
+    for part in step.op.name.split("."):
+        function = getattr(function, part)
+    return function

@@ -1,0 +1,169 @@
+"""A program as straight Python code, which calls the operations one by one: the default kernel `compile`.
+
+    def run(v0, v1):
+        v2 = multiply(v0, v1)
+        if (got := bool(v2)) is not True: raise Missed(g0, got)
+        ...
+        return (v7,)
+
+A name is used again once its value is needed no more, and values whose names nothing takes are dropped. What may lie in the memory of something else
+is copied before it is returned, or before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isfinite
+from typing import Any
+
+from ..errors import PACKAGE
+from ..optimizing import optimized
+from ..program import Call, Guard, Missed, Program, Ref, Torn, Write, compatible, function_of, got, is_on_numbers, refs, shared
+from .raw import RawNamespace
+
+
+def compiled(xp: RawNamespace, program: Program) -> Callable[..., Any]:
+    """The default kernel `compile`: see multigrad.program."""
+    program = optimized(program)
+    text = Text(xp, program)
+    source = "\n".join(text.lines()) + "\n"
+    exec(compile(source, "<multigrad program>", "exec"), text.scope)
+    run: Any = text.scope["run"]
+    run.source = source
+    run.memory = 0
+    return run  # type: ignore[no-any-return]
+
+
+class Text:
+    """The text of a program, and what its names mean."""
+
+    def __init__(self, xp: RawNamespace, program: Program) -> None:
+        self.xp = xp
+        self.program = program
+        backend = xp._backend
+        self.mutable, self.scalars = backend.capabilities.mutable, backend.scalar_types
+        write = backend.kernel("write")
+        self.scope: dict[str, Any] = {
+            "Missed": Missed, "Torn": Torn, "got_of": got, "compatible": compatible, "copy": self.copy,
+            "write": lambda x, value: write(xp, x, value), "__name__": "multigrad.compiling",
+        }
+        self.named: dict[int, str] = {}
+        self.places: dict[int, str] = {}
+
+    def copy(self, x: Any) -> Any:
+        """An array of its own; scalars of a library and immutable arrays will do as they are."""
+        return x if isinstance(x, self.scalars) else self.xp.asarray(x, copy=True)
+
+    def lines(self) -> Iterator[str]:
+        program = self.program
+        yield f"def run({', '.join(f'v{n}' for n in program.inputs)}):"
+        for n, x in program.constants.items():
+            self.scope[f"v{n}"] = x
+        last = self.last_uses()
+        writes = [step for step in program.steps if isinstance(step, Write)]
+        for i, step in enumerate(program.steps):
+            free = [self.place(n) for n in last.get(i, ()) if n in self.places]
+            if isinstance(step, Call):
+                given = ", ".join(self.arguments(step))
+                for n in step.outs:
+                    if n >= 0:
+                        self.places[n] = free.pop() if free else f"v{n}"
+                yield f"    {self.call(step, given)}{self.comment(step.line)}"
+                free += [self.place(n) for n in last.get(i, ()) if n in step.outs]
+            elif isinstance(step, Guard):
+                yield f"    {self.guard(step)}{self.comment(step.line)}"
+            if free:
+                yield f"    {' = '.join(free)} = None"
+        yield from self.end(writes)
+
+    def place(self, number: int) -> str:
+        """The name that has a value."""
+        return self.places.get(number) or f"v{number}"
+
+    def comment(self, line: str) -> str:
+        return f"  # {line.removeprefix(PACKAGE)}" if line else ""
+
+    def last_uses(self) -> dict[int, list[int]]:
+        """The values of no use after a step, but for inputs, constants and what the end needs."""
+        program = self.program
+        kept = {*program.inputs, *program.constants, *program.outputs, *(s.value for s in program.steps if isinstance(s, Write))}
+        last: dict[int, int] = {}
+        for i, step in enumerate(program.steps):
+            used = (*refs(step.args), *(n for n in step.outs if n >= 0)) if isinstance(step, Call) else (step.value,)
+            for n in used:
+                if n not in kept:
+                    last[n] = i
+        found: dict[int, list[int]] = {}
+        for n, i in last.items():
+            found.setdefault(i, []).append(n)
+        return found
+
+    def arguments(self, call: Call) -> Iterator[str]:
+        """The arguments of a call as text, passed as its function takes them."""
+        if is_on_numbers(self.program, call):
+            yield from map(self.expression, call.args)
+            return
+        for p, x in zip(call.op.signature.parameters.values(), call.args, strict=True):
+            if p.kind is p.VAR_POSITIONAL:
+                yield from map(self.expression, x)
+            else:
+                yield f"{p.name}={self.expression(x)}" if p.kind is p.KEYWORD_ONLY else self.expression(x)
+
+    def call(self, call: Call, given: str) -> str:
+        targets = ", ".join(self.place(n) if n >= 0 else "_" for n in call.outs)
+        name = call.op.name.replace(".", "_")
+        if is_on_numbers(self.program, call):
+            name = f"number_{name}"
+        if name not in self.scope:
+            self.scope[name] = function_of(self.xp, self.program, call, plain=True)
+        comma = "," if call.op.outputs != () and len(call.outs) == 1 else ""
+        return f"{targets}{comma} = {name}({given})"
+
+    def guard(self, guard: Guard) -> str:
+        name = self.name(guard, f"g{guard.place}")
+        if guard.kind == "bool":
+            return f"if (got := bool({self.place(guard.value)})) is not {bool(guard.expected)}: raise Missed({name}, got)"
+        told = self.name(guard.expected)
+        return f"if not compatible({guard.kind!r}, {told}, got := got_of({guard.kind!r}, {self.place(guard.value)})): raise Missed({name}, got)"
+
+    def expression(self, x: Any) -> str:
+        """The text of an argument; what has none is given a name."""
+        if isinstance(x, Ref):
+            return self.place(x.number)
+        kind = type(x)
+        if x is None or kind in (bool, int, str) or (kind is float and isfinite(x)):
+            return repr(x)
+        if x is Ellipsis:
+            return "..."
+        if kind is slice:
+            return f"slice({', '.join(self.expression(y) for y in (x.start, x.stop, x.step))})"
+        if kind is tuple:
+            return f"({', '.join(map(self.expression, x))}{',' if len(x) == 1 else ''})"
+        return self.name(x)
+
+    def name(self, x: Any, name: str = "") -> str:
+        known = self.named.get(id(x))
+        if known is None:
+            known = self.named[id(x)] = name or f"c{len(self.named)}"
+            self.scope[known] = x
+        return known
+
+    def end(self, writes: list[Write]) -> Iterator[str]:
+        """What is returned, and what is written, once nothing can fail any more."""
+        program, memory = self.program, shared(self.program) if self.mutable else set()
+        outputs = {n: self.place(n) for n in program.outputs}
+        for n in outputs:
+            if n in memory and program.specs[n].number is None:
+                outputs[n] = f"o{n}"
+                yield f"    o{n} = copy({self.place(n)})"
+        for write in writes:
+            if write.value in memory:
+                yield f"    w{write.target} = copy({self.place(write.value)})"
+        if writes:
+            yield "    try:"
+            for write in writes:
+                value = f"w{write.target}" if write.value in memory else self.place(write.value)
+                yield f"        write(v{write.target}, {value}){self.comment(write.line)}"
+            yield "    except Exception as error:"
+            yield "        raise Torn(error)"
+        yield f"    return ({''.join(f'{outputs[n]}, ' for n in program.outputs)})"

@@ -1,0 +1,41 @@
+"""What a recording asks of raw arrays, and of the library that they are of."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..engine.element import Host
+
+
+def equal(host: Host, x: Any, y: Any) -> bool:
+    """Whether two raw arrays of one library have the same values, nan included."""
+    xp = host.xp
+    if x is y:
+        return True
+    if tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
+        return False
+    same = x == y
+    if host.element(x.dtype).floating:
+        same = xp.logical_or(same, xp.logical_and(x != x, y != y))
+    return bool(xp.all(same))
+
+
+@cache
+def elements_follow(host: Host) -> bool:
+    """Whether an element `x[0]` is a view, in a library whose arrays can be written."""
+    if host.scalars or not host.mutable:
+        return False
+    x = host.xp.zeros(1)
+    element = x[0]
+    x[0] = 1.0
+    return bool(element)
+
+
+@cache
+def sorts_in_place(host: Host) -> bool:
+    """Whether `x.sort()` writes to the array, as NumPy's does, and returns nothing."""
+    if not host.mutable:
+        return False
+    x = host.xp.zeros(1)
+    return hasattr(x, "sort") and x.sort() is None

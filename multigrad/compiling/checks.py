@@ -1,0 +1,162 @@
+"""The comparison of a program with the function that it was recorded of: whether the function depends on more than its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import tree
+from ..engine.element import SCALARS, Host, host_of
+from ..engine.level import Layer
+from ..engine.tensor import Tensor, wrap
+from ..errors import MultigradError
+from .leaves import Arguments, raw
+from .taking import Variant
+
+ROUNDING = 2**12
+"""By how many units of rounding of its largest element an array may differ that was computed in another order."""
+
+
+class HiddenStateError(MultigradError, RuntimeError):
+    """A compiled function depends on something besides its arguments, which the recording has frozen."""
+
+
+class OwnError(Exception):
+    """An error of the function itself, called for the comparison: it has been called now."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def compared(function: Callable[..., Any], name: str, variant: Variant, arguments: Arguments) -> Any:
+    """What the program returns for these arguments, once the function has returned the same. Raises HiddenStateError where it has not."""
+    leaves = _copies(arguments, variant)
+    before = _read(arguments, variant)
+    outs = variant.run(*[raw(leaves[i]) for i in arguments.inputs])
+    found = _values(variant.returned(outs, leaves), leaves, variant)
+    expected = _called(function, arguments, variant)
+    _unwritten(name, arguments, before)
+    where = _difference(found, expected, exactly=True)
+    if where is not None:
+        rounded = _difference(found, expected, exactly=False) is None
+        if not rounded or _difference(expected, _called(function, arguments, variant), exactly=True) is not None:
+            raise HiddenStateError(
+                f"compile: {name} has returned something else than its program, which was recorded at an earlier call ({where}). So it depends on "
+                "hidden state, something besides its arguments, as a random generator, a counter or the time, and the program holds what that was "
+                "then. Pass it as an argument. Or it asks its arguments for their class, as by isinstance(x, numpy.ndarray): while it is recorded, "
+                "others stand for them. (check=False compares nothing.)")
+    for i, place in variant.writes.items():
+        target, value = arguments.leaves[i], leaves[i]
+        if isinstance(target, Tensor):
+            target[...] = value
+        elif place is None:
+            host = host_of(target)
+            assert host is not None
+            host.write(host.xp, target, value)
+    return variant.result.of(outs, arguments.leaves)
+
+
+def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
+    """The leaves of the arguments, copies of those that are written."""
+    leaves = list(arguments.leaves)
+    for i in variant.writes:
+        x = leaves[i]
+        host = arguments.host
+        assert host is not None
+        copied = host.xp.asarray(raw(x), copy=True)
+        leaves[i] = wrap(copied) if isinstance(x, Tensor) else copied
+    return leaves
+
+
+def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
+    """Copies of the arrays that the program reads only, with their places."""
+    host = arguments.host
+    if host is None or not host.mutable:
+        return []
+    places = [i for i in arguments.inputs if arguments.kinds[i].host is host and i not in variant.writes]
+    return [(i, host.xp.asarray(raw(arguments.leaves[i]), copy=True)) for i in places]
+
+
+def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]]) -> None:
+    """Raise where the function has written to what its program reads only; it is as it was then."""
+    host, other = arguments.host, []
+    for i, value in before:
+        assert host is not None
+        x = raw(arguments.leaves[i])
+        if not same_arrays(x, value, host, True):
+            host.write(host.xp, x, value)
+            other.append(arguments.name(i))
+    if other:
+        raise HiddenStateError(f"compile: {name} has written to {', '.join(other)} in a way that its program has not recorded, as by a method of the "
+                               "library's own arrays. Write by x[...] = value, or by an operator such as x += value")
+
+
+def _called(function: Callable[..., Any], arguments: Arguments, variant: Variant) -> list[tuple[str, Any]]:
+    """What the function returns and writes."""
+    leaves = _copies(arguments, variant)
+    try:
+        args, kwargs = arguments.built(leaves)
+        return _values(function(*args, **kwargs), leaves, variant)
+    except BaseException as error:
+        for i in variant.writes:
+            target = arguments.leaves[i]
+            if isinstance(target, Tensor):
+                target[...] = leaves[i]
+            else:
+                host = host_of(target)
+                assert host is not None
+                host.write(host.xp, target, leaves[i])
+        if isinstance(error, Exception):
+            raise OwnError(error) from None
+        raise
+
+
+def _values(result: Any, leaves: Sequence[Any], variant: Variant) -> list[tuple[str, Any]]:
+    """What is compared of a call: the leaves of the result, and the arguments that were written, each with its name."""
+    found = [(f"result{where}", x) for where, x in tree.named_leaves(result)]
+    return found + [(f"argument {i} in place", leaves[i]) for i in variant.writes]
+
+
+def _difference(found: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], exactly: bool) -> str | None:
+    """What differs first, None if nothing does."""
+    if [name for name, _ in found] != [name for name, _ in expected]:
+        return "the structure of the result"
+    for (name, x), (_, y) in zip(found, expected, strict=True):
+        if not _same(_plain(x), _plain(y), exactly):
+            return name
+    return None
+
+
+def _plain(x: Any) -> Any:
+    while isinstance(x, Layer):
+        x._check()
+        x = x._array
+    return x
+
+
+def _same(x: Any, y: Any, exactly: bool) -> bool:
+    host, other = (None if type(z) in SCALARS else host_of(z) for z in (x, y))
+    if host is None or other is None:
+        if type(x) is not type(y):
+            return False
+        return bool(x is y or x == y or (x != x and y != y))
+    if host is not other or tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
+        return False
+    return same_arrays(x, y, host, exactly)
+
+
+def same_arrays(x: Any, y: Any, host: Host, exactly: bool) -> bool:
+    """Whether two raw arrays of one form have the same values, nan included; or, if not exactly, but for rounding."""
+    xp, elem = host.xp, host.element(x.dtype)
+    same = x == y
+    if elem.floating:
+        same = xp.logical_or(same, xp.logical_and(x != x, y != y))
+    if bool(xp.all(same)):
+        return True
+    if exactly or not elem.floating or not bool(xp.all(xp.logical_or(same, xp.isfinite(x - y)))):
+        return False
+    zero = xp.zeros_like(x)
+    off = xp.abs(xp.where(same, zero, x) - xp.where(same, zero, y))
+    largest = xp.max(xp.abs(xp.where(xp.isfinite(y), y, zero)))
+    return bool(xp.max(off) <= ROUNDING * xp.finfo(x.dtype).eps * largest)

@@ -1,0 +1,274 @@
+"""What `func.compile` returns: a function that records programs of another one, and runs them.
+
+A call finds the programs of its key (see leaves.py), runs the one that served last, and, where a guard misses, the one that holds for what the guard
+was told, or records another. Programs that have served are called by functions that are written for them (fast.py), before any key is made.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from .. import tree
+from ..engine.level import dual_levels, running
+from ..engine.tensor import strip
+from ..errors import program
+from ..observe import gate
+from ..program import Missed, Program, Torn
+from ..registry import when_replaced
+from ..tracebacks import fold
+from . import checks, fast, listing
+from .fast import MISSED
+from .leaves import Arguments, Statics, raw
+from .recording import Aside
+from .taking import Entry, Variant, take
+from .writes import may_write
+
+_mode, _running, _duals = gate.get, running, dual_levels.get
+P = ParamSpec("P")
+R = TypeVar("R")
+HOT = 4
+"""How many programs are tried before a key is made."""
+ASKED = {"bool": "bool()", "int": "int() or as an index", "number": "float()", "shape": "its shape"}
+
+
+class Compiled(Generic[P, R]):
+    """A compiled function. `programs` are those that it has recorded; `source()`, `memory()` and `clear()` are about them."""
+
+    def __init__(self, function: Callable[P, R], statics: tuple[int, ...], most: int, arena: int, check: Any) -> None:
+        update_wrapper(self, function)
+        self._function = function
+        self._given = statics
+        self._statics = Statics(function, statics) if statics else None
+        self._most = most
+        self._arena = arena
+        self._check = check
+        self._name = getattr(function, "__name__", type(function).__name__)
+        self._lock = threading.RLock()
+        self._forget()
+        _alive.add(self)
+
+    def _forget(self) -> None:
+        self._entries: dict[Any, Entry] = {}
+        self._warned: set[str] = set()
+        self._hot: tuple[Callable[[tuple[Any, ...], dict[str, Any]], Any], ...] = ()
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        """By its name, as a function, where that is its own; else made anew, without programs, of a function that is copied as functions are."""
+        name: str = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return Compiled, (self._function, self._given, self._most, self._arena, self._check)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._name}>"
+
+    # What users ask of it
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that were recorded, in the order of their keys."""
+        return tuple([v.program for entry in list(self._entries.values()) for v in entry.variants])
+
+    def source(self) -> str:
+        """What was recorded, as text: for each program its arguments, operations with the lines that they come from, guards and writes."""
+        return "\n".join(listing.text(self._name, entry, v) for entry in list(self._entries.values())
+                         for v in entry.variants)
+
+    def memory(self) -> int:
+        """The bytes that programs keep between calls: constants, and memory for intermediate results."""
+        return sum(listing.memory(v) for entry in list(self._entries.values()) for v in entry.variants)
+
+    def clear(self) -> None:
+        """Forget all programs, so that the next call records anew what the function reads besides its arguments."""
+        with self._lock:
+            self._forget()
+
+    # Calls
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            mode = _mode()
+            if _running() is not None or _duals():
+                return self._function(*args, **kwargs)
+            if mode is not True and (mode.watch.observers or mode.off):
+                out: R = self._itself(args, kwargs)
+                return out
+            if mode is True:
+                for hot in self._hot:
+                    found = hot(args, kwargs)
+                    if found is not MISSED:
+                        return found  # type: ignore[no-any-return]
+            return self._called(args, kwargs, True if mode is True else mode.base)  # type: ignore[no-any-return]
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool | None) -> Any:
+        try:
+            arguments = Arguments(args, kwargs, self._statics)
+        except Aside:
+            return self._itself(args, kwargs)
+        entry = self._entries.get((mode, arguments.key))
+        if entry is None:
+            entry = self._new_entry((mode, arguments.key), arguments)
+            if entry is None:
+                return self._itself(args, kwargs)
+        if entry.hidden:
+            raise checks.HiddenStateError(entry.aside)
+        if entry.aside is not None:
+            return self._itself(args, kwargs)
+        variant = entry.last
+        if variant is None:
+            return self._recorded(entry, arguments, args, kwargs)
+        return self._run(entry, variant, arguments, args, kwargs)
+
+    def _itself(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function itself returns: of raw arrays raw arrays, as programs do."""
+        found = self._function(*args, **kwargs)
+        return found if tree.has_layer((args, kwargs)) else tree.mapped(strip, found)
+
+    def _new_entry(self, key: Any, arguments: Arguments) -> Entry | None:
+        with self._lock:
+            if len(self._entries) >= self._most:
+                self._warn_of_keys(arguments)
+                return None
+            return self._entries.setdefault(key, Entry(arguments, key[0]))
+
+    def _run(self, entry: Entry, variant: Variant, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a program, and others where guards miss."""
+        while True:
+            if variant.writes and not may_write(arguments, list(variant.writes)):
+                return self._itself(args, kwargs)
+            try:
+                if self._check is True or not variant.checked:
+                    found = checks.compared(self._function, self._name, variant, arguments)
+                    variant.checked = True
+                else:
+                    found = variant.returned(variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs]), arguments.leaves)
+            except Missed as missed:
+                following = entry.following(variant, missed)
+                if following is None:
+                    return self._recorded(entry, arguments, args, kwargs, missed)
+                variant = following
+                continue
+            except Torn as torn:
+                raise torn.error from None
+            except checks.HiddenStateError as error:
+                with self._lock:
+                    entry.aside, entry.hidden = str(error), True
+                    self._hot = ()
+                raise
+            except checks.OwnError as error:
+                raise error.error from None
+            except Exception:  # the function itself says what is wrong, with its own lines, and leaves its arguments as it does
+                return self._itself(args, kwargs)
+            entry.last = variant
+            self._keep_hot(entry, variant)
+            return found
+
+    def _keep_hot(self, entry: Entry, variant: Variant) -> None:
+        """Have this program be tried first, before any key is made."""
+        if self._check is True or entry.mode is not True:
+            return
+        with self._lock:
+            if self._entries.get((entry.mode, entry.key)) is entry:
+                call = variant.call = variant.call or fast.caller(self, entry, variant)
+                self._hot = (call, *[other for other in self._hot if other is not call][:HOT - 1])
+
+    def _after(self, error: Exception, entry: Entry, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What comes of a call whose program raised, before anything was written."""
+        if isinstance(error, Torn):
+            raise error.error from None
+        if not isinstance(error, Missed):
+            return self._itself(args, kwargs)
+        following = entry.following(variant, error)
+        if following is not None and following.call is not None:
+            found = following.call(args, kwargs)
+            if found is not MISSED:
+                return found
+        arguments = Arguments(args, kwargs, self._statics)
+        if following is None:
+            return self._recorded(entry, arguments, args, kwargs, error)
+        return self._run(entry, following, arguments, args, kwargs)
+
+    # Recording
+
+    def _recorded(self, entry: Entry, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any], missed: Missed | None = None) -> Any:
+        """Record a program while the function runs, and return what it returns."""
+        if missed is not None and len(entry.variants) >= self._most:
+            where = missed.guard.line or "one of its lines"
+            self._warn(where, f"{self._name} has {self._most} programs for arguments of this kind, and the value that {where} asks for by "
+                       f"{ASKED[missed.guard.kind]} is one that none of them holds for, {missed.got!r}. For such values it runs without a program "
+                       "from now on. Compute with the array itself, as with multigrad.where, or pass a larger max_programs")
+            return self._itself(args, kwargs)
+        try:
+            taken = take(self._function, arguments)
+        except Aside as aside:
+            self._put_aside(entry, *aside.args)
+            return self._itself(args, kwargs)
+        if taken.unkept is not None:
+            self._put_aside(entry, taken.unkept)
+            return taken.returned
+        host = taken.host
+        run = host.backend.kernel("compile")(host.xp, taken.program, arena=self._arena)
+        variant = Variant(taken.program, run, taken.result, taken.writes, not self._check)
+        with self._lock:
+            if len(entry.variants) < self._most and not any(variant.same(other) for other in entry.variants):  # another thread may have been as fast
+                entry.variants.append(variant)
+                entry.last = variant
+        return taken.returned
+
+    def _put_aside(self, entry: Entry, why: str | None = None) -> None:
+        """Call the function itself from now on where there is a reason that holds for all arguments of the kind."""
+        if why is not None:
+            entry.aside = why
+            self._warn(why, f"{self._name} is not compiled, because {why}; it is called as it is")
+
+    def _warn(self, key: str, text: str) -> None:
+        with self._lock:
+            if key in self._warned:
+                return
+            self._warned.add(key)
+        warnings.warn(f"compile: {text}", UserWarning, stacklevel=program())
+
+    def _warn_of_keys(self, arguments: Arguments) -> None:
+        """Say which argument it is that is other at each call."""
+        known = list(self._entries.values())
+        alike = [e for e in known if e.structure == arguments.structure]
+        text = "the structure of the arguments"
+        if alike:
+            def different(entry: Entry) -> list[int]:
+                return [i for i, (a, b) in enumerate(zip(entry.kinds, arguments.kinds, strict=True)) if a.key != b.key]
+
+            nearest = min(reversed(alike), key=lambda e: len(different(e)))
+            places = different(nearest)
+            text = "; ".join(f"{arguments.name(i)}, which had {nearest.kinds[i]} and has {arguments.kinds[i]} now" for i in places[:3])
+            text = text or "the grad mode"
+        self._warn("keys", f"{self._name} has programs for {self._most} kinds of arguments, and runs without one for others from now on. What "
+                   f"differs from before is {text}. Pass arrays of few shapes and few static values, or a larger max_programs")
+
+
+_alive: weakref.WeakSet[Compiled[Any, Any]] = weakref.WeakSet()
+"""All compiled functions."""
+
+
+def _stale() -> None:
+    """Forget all programs: they consist of operations and rules as these were."""
+    for compiled in list(_alive):
+        compiled.clear()
+
+
+when_replaced(_stale)

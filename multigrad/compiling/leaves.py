@@ -1,0 +1,236 @@
+"""The arguments of a call as a compiled function sees them: what is a value of its programs, what is static, and the key of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from math import prod
+from typing import Any
+
+from .. import tree
+from ..engine.element import Host, host_of
+from ..engine.level import Layer, Standing
+from ..engine.tensor import Tensor, View
+from .recording import Aside
+
+NUMBERS = (int, float, complex)
+ARRAY, TENSOR, NUMBER, STATIC = "array", "Tensor", "number", "static"
+
+
+class Static:
+    """An argument that static_argnums names, whatever it is: one leaf."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Statics:
+    """Which arguments static_argnums names.
+
+    numbers  their places; those below 0 count from the end of what a call gives
+    names    of a function whose parameters are known, how they are called: an argument that is passed by its name is static, too
+    """
+
+    __slots__ = ("names", "numbers")
+
+    def __init__(self, function: Callable[..., Any], numbers: Sequence[int]) -> None:
+        self.numbers: Sequence[int] = numbers
+        self.names: Sequence[str] = ()
+        try:
+            parameters = list(signature(function).parameters.values())
+        except (TypeError, ValueError):  # of a class or a builtin, say
+            return
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            return
+        taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        for i in numbers:
+            if not -len(taken) <= i < len(taken):
+                raise ValueError(f"compile: static_argnums names the argument {i}, and the function takes {len(taken)} positional arguments")
+        self.numbers = [i % len(taken) for i in numbers]
+        self.names = [taken[i].name for i in self.numbers if taken[i].kind is Parameter.POSITIONAL_OR_KEYWORD]
+
+    def boxed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call with these in their boxes."""
+        given = list(args)
+        for i in self.numbers:
+            if -len(given) <= i < len(given):
+                given[i] = Static(given[i])
+        return tuple(given), {name: Static(x) if name in self.names else x for name, x in kwargs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What programs rely on of one leaf of the arguments.
+
+    kind     "array", "Tensor" (a constant one), "number" or "static"
+    cls      its class
+    host     of an array: its library
+    form     of an array: shape, dtype, strides where it has any, device, whether the dtype is weak, as JAX has it; of what is static its key
+    """
+
+    kind: str
+    cls: type
+    host: Host | None = None
+    form: Any = None
+
+    @property
+    def key(self) -> Any:
+        return self.kind, self.cls, self.form
+
+    def __str__(self) -> str:
+        if self.kind == STATIC:
+            return f"the value {self.form!r}"
+        if self.host is None:
+            return f"a {self.cls.__name__}"
+        shape, dtype, strides, device, weak = self.form
+        return f"shape {shape}, {'weak ' if weak else ''}dtype {dtype}{'' if strides is None else f', strides {strides}'}" \
+            f"{'' if device is None else f', on {device}'}"
+
+
+def raw(x: Any) -> Any:
+    """The raw array of a Tensor, anything else itself."""
+    return x._array if isinstance(x, Tensor) else x
+
+
+def leaf_of(x: Any) -> Leaf:
+    """What a leaf is. Raises Aside where the function is to be called itself, Unhashable for what can be no part of a key."""
+    kind = type(x)
+    if kind in NUMBERS:
+        return Leaf(NUMBER, kind)
+    if isinstance(x, Layer):
+        if not isinstance(x, Tensor) or (kind is not Tensor and kind is not View) or x._elem.run is not None:
+            raise Aside
+        x._check()
+        if x._node is not None or isinstance(x._array, Layer):
+            raise Aside
+        return Leaf(TENSOR, kind, x._elem.host, form(x._array, x._elem.host))
+    if isinstance(x, Standing):
+        raise Aside
+    if kind is Static:
+        return Leaf(STATIC, type(x.value), form=static(x.value))
+    host = None if kind in (bool, str, bytes) else host_of(x)
+    if host is None:
+        return Leaf(STATIC, kind, form=static(x))
+    if host.element(x.dtype).opaque or is_traced(x, host):
+        raise Aside
+    return Leaf(ARRAY, kind, host, form(x, host))
+
+
+def form(x: Any, host: Host) -> Any:
+    """What a program relies on of a raw array. Strides are those of arrays in the host's memory, as NumPy's."""
+    strides = getattr(x, "strides", None)
+    return tuple(x.shape), x.dtype, strides if isinstance(strides, tuple) else None, host.device(host.xp, x), getattr(x, "weak_type", None)
+
+
+class Unhashable(Exception):
+    """A static value that can be no part of a key."""
+
+
+def static(x: Any) -> Any:
+    """A value as a part of a key: 0.0 and -0.0 are two, nan is equal to itself, True is not 1; so it is within tuples, frozensets and slices."""
+    kind = type(x)
+    if kind is tuple or kind is frozenset:
+        return kind(map(static, x)), kind
+    if kind is slice:
+        return (static(x.start), static(x.stop), static(x.step)), kind
+    try:
+        hash(x)
+    except TypeError:
+        raise Unhashable from None
+    return (repr(x), kind) if isinstance(x, (float, complex)) else (x, kind)
+
+
+def is_static(x: Any, form: Any) -> bool:
+    """Whether `x` is what `static` has made that part of a key of."""
+    try:
+        return bool(static(x) == form)
+    except Unhashable:
+        return False
+
+
+def exact(structure: tree.Structure) -> Any:
+    """A structure as a part of a key, in which keys of dictionaries and what else containers consist of are as `static` values are."""
+    if structure.kind is None:
+        return None
+    return structure.kind, static(hashable(structure.aux)), tuple(map(exact, structure.children))
+
+
+def hashable(x: Any) -> Any:
+    return tuple(map(hashable, x)) if type(x) in (tuple, list) else x
+
+
+_known: set[type] = set()
+"""The classes of arrays that have values: all arrays of a class are alike in that."""
+
+
+def is_traced(x: Any, host: Host) -> bool:
+    """Whether an array has no values yet: under `jax.jit`, say. What cannot be told of one array is asked of the next one of its class."""
+    kind = type(x)
+    if kind in _known or not prod(x.shape):
+        return False
+    if not host.backend.capabilities.lazy and host.backend.kernel("storage")(host.xp, x)[1] == 0:
+        return True
+    _known.add(kind)
+    return False
+
+
+class Arguments:
+    """The arguments of one call.
+
+    leaves     in order; what is static in its box
+    structure  of (args, kwargs) without them
+    kinds      what each leaf is
+    key        of the programs that may serve
+    inputs     the places of the leaves that are values of programs
+    """
+
+    __slots__ = ("inputs", "key", "kinds", "leaves", "structure")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics | None) -> None:
+        if statics is not None:
+            args, kwargs = statics.boxed(args, kwargs)
+        self.leaves, self.structure = tree.flattened((args, kwargs))
+        self.kinds: list[Leaf] = []
+        for i, x in enumerate(self.leaves):
+            try:
+                self.kinds.append(leaf_of(x))
+            except Unhashable:
+                if type(x) is Static:
+                    raise TypeError(f"compile: static_argnums names the argument {self.name(i)}, of type {type(x.value).__name__}, which cannot be "
+                                    "hashed. Pass a tuple in the place of a list; arrays are no static arguments") from None
+                raise TypeError(f"compile: the argument {self.name(i)} of type {type(x).__name__} is neither an array, a number nor a container that "
+                                "is known, and cannot be hashed, so it cannot be static either. multigrad.func.register_pytree makes its class a "
+                                "container") from None
+        hosts = {leaf.host.name for leaf in self.kinds if leaf.host is not None}
+        if len(hosts) > 1:
+            raise Aside
+        self.inputs = [i for i, leaf in enumerate(self.kinds) if leaf.kind != STATIC]
+        try:
+            self.key = exact(self.structure), tuple([leaf.key for leaf in self.kinds])
+            hash(self.key)
+        except (TypeError, Unhashable):
+            raise TypeError("compile: a container among the arguments has a part besides its arrays that cannot be hashed; see "
+                            "multigrad.func.register_pytree") from None
+
+    @property
+    def host(self) -> Host | None:
+        """The library of the arrays, None where there are none."""
+        return next((leaf.host for leaf in self.kinds if leaf.host is not None), None)
+
+    @property
+    def raw(self) -> bool:
+        """Whether no argument is a Tensor: then results are raw arrays, too."""
+        return all(leaf.kind != TENSOR for leaf in self.kinds)
+
+    def built(self, given: Sequence[Any]) -> tuple[Any, Any]:
+        """Positional and named arguments with these leaves in the place of those of the call."""
+        args, kwargs = tree.built(self.structure, [x.value if type(x) is Static else x for x in given])
+        return args, kwargs
+
+    def name(self, i: int) -> str:
+        """Where a leaf stands, as Python would reach it: `args[0]['weights']`, `scale`."""
+        where = tree.leaf_names(self.structure)[i]
+        return f"args{where[3:]}" if where.startswith("[0]") else where[5:].replace("']", "", 1)

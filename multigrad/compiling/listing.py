@@ -1,0 +1,65 @@
+"""Programs as text, and what they keep in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..engine.element import host_of
+from ..errors import PACKAGE
+from ..program import Call, Guard, Ref, Write, is_on_numbers
+from .taking import Entry, Variant
+
+
+def text(name: str, entry: Entry, variant: Variant) -> str:
+    """A program: its arguments, operations with the lines of the user's that they come from, guards and writes, and what it runs as."""
+    return "\n".join(_lines(name, entry, variant)) + "\n"
+
+
+def _lines(name: str, entry: Entry, variant: Variant) -> Iterator[str]:
+    program = variant.program
+    yield f"program of {name}:"
+    for number, place in zip(program.inputs, entry.inputs, strict=True):
+        yield f"    v{number}: argument, {entry.kinds[place]}"
+    for number in program.constants:
+        yield f"    v{number}: constant, {_form(program, number)}"
+    for step in program.steps:
+        yield f"    {_step(program, step)}".ljust(78) + (f"  # {step.line.removeprefix(PACKAGE)}" if step.line else "")
+    yield f"    return {', '.join(f'v{n}' for n in program.outputs) or 'nothing'}"
+    source = getattr(variant.run, "source", "")
+    if source:
+        yield "which runs as:"
+        yield from (f"    {line}" for line in source.splitlines())
+
+
+def _step(program: Any, step: Call | Guard | Write) -> str:
+    if isinstance(step, Call):
+        outs = ", ".join(f"v{n}" if n >= 0 else "_" for n in step.outs)
+        arguments = ", ".join(f"{name}={_shown(x)}" if step.op.roles[name] == "plain" else _shown(x)
+                              for name, x in zip(step.op.roles, step.args, strict=True) if x is not None)
+        of = "number " if is_on_numbers(program, step) else ""
+        return f"{outs} = {of}{step.op.name}({arguments})"
+    if isinstance(step, Guard):
+        return f"guard {step.kind} of v{step.value} is {step.expected!r}"
+    return f"write v{step.value} into v{step.target}"
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, tuple):
+        return f"({', '.join(map(_shown, x))}{',' if len(x) == 1 else ''})"
+    return f"v{x.number}" if isinstance(x, Ref) else repr(x)
+
+
+def _form(program: Any, number: int) -> str:
+    spec = program.specs[number]
+    return f"a {spec.number.__name__}" if spec.number is not None else f"shape {spec.shape}, dtype {spec.dtype}"
+
+
+def memory(variant: Variant) -> int:
+    """The bytes that a program keeps between calls."""
+    total = int(getattr(variant.run, "memory", 0))
+    for x in variant.program.constants.values():
+        host = host_of(x)
+        if host is not None:
+            total += host.backend.kernel("storage")(host.xp, x)[1]
+    return total

@@ -1,0 +1,232 @@
+"""Python numbers as arguments of compiled functions: they are computed with by Python, do not promote, and are recorded.
+
+A number that Python itself needs, by `int()`, as an index or by `float()`, is told to it, and becomes a guard.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from ..engine.element import Host, is_array
+from ..engine.level import Layer, Standing
+from ..errors import LeakError
+from ..program import ON_NUMBERS
+from ..registry import OPS, Op
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+KINDS = (bool, int, float, complex)
+"""The classes of numbers, each of which the later ones can hold."""
+
+
+class Number(Standing):
+    """What stands for a Python number while a function is recorded. `isinstance(x, float)` and its kin hold of it as of the number."""
+
+    __slots__ = ("_number", "_recording", "_value")
+
+    def __init__(self, value: Any, number: int, recording: Recording) -> None:
+        self._value = value
+        self._number = number
+        self._recording = recording
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._value)
+
+    def _check(self) -> None:
+        if self._recording.finished:
+            raise LeakError("a number that was an argument of a compiled function was used after that had returned; return it from the function")
+
+    def _told(self, kind: str) -> Any:
+        """The number as Python wants it. The program holds for no other."""
+        self._check()
+        value = self._value if kind == "number" else self._recording.tried("int()", int, self._value) if kind == "int" else bool(self._value)
+        self._recording.guard(self._number, kind, value)
+        return value
+
+    def __bool__(self) -> bool:
+        return bool(self._told("bool"))
+
+    def __index__(self) -> int:
+        if not isinstance(self._value, int):
+            raise TypeError(f"{type(self._value).__name__!r} object cannot be interpreted as an integer")
+        return int(self._told("int"))
+
+    def __int__(self) -> int:
+        return int(self._told("int"))
+
+    __trunc__ = __int__
+
+    def __float__(self) -> float:
+        return float(self._told("number"))
+
+    def __complex__(self) -> complex:
+        return complex(self._told("number"))
+
+    def __round__(self, digits: Any = None) -> Any:
+        return round(self._told("number"), digits)
+
+    def __floor__(self) -> int:
+        return int(self._told("number").__floor__())
+
+    def __ceil__(self) -> int:
+        return int(self._told("number").__ceil__())
+
+    def __hash__(self) -> int:
+        return hash(self._told("number"))
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the number has: `t.is_integer()`, `n.bit_length()`."""
+        if name.startswith("__") or not hasattr(self._value, name):
+            raise AttributeError(f"{type(self._value).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return getattr(self._told("number"), name)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __format__(self, spec: str) -> str:
+        return format(self._told("number"), spec)
+
+    def __repr__(self) -> str:
+        return repr(self._told("number"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.asarray(self._told("number"), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy computes with 0-d arrays in the place of numbers."""
+        others = [x for x in inputs if not isinstance(x, Standing) and (isinstance(x, Layer) or is_array(x))]
+        given = [x._as_operand(OPS["asarray"], others) if isinstance(x, Standing) else x for x in inputs]
+        return getattr(ufunc, method)(*given, **kwargs)
+
+    @property
+    def real(self) -> Any:
+        return self if not isinstance(self._value, complex) else self._told("number").real
+
+    @property
+    def imag(self) -> Any:
+        return self._told("number").imag
+
+    def conjugate(self) -> Any:
+        return self if not isinstance(self._value, complex) else self._told("number").conjugate()
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    # How an operation of multigrad takes it
+
+    def _plain(self, kind: str = "number") -> Any:
+        """As a setting: an int, or the number itself. Both are guards."""
+        return self._told("int" if isinstance(self._value, int) and not isinstance(self._value, bool) else "number")
+
+    def _as_operand(self, op: Op, others: list[Any]) -> Any:
+        """As a 0-d array of the dtype that a Python scalar has beside these operands."""
+        self._check()
+        return self._recording.operand(self, op, others)
+
+    def _computed(self, name: str, left: Any, right: Any) -> Any:
+        """Python's own arithmetic of two numbers, or that of arrays and this one."""
+        other = right if left is self else left
+        if isinstance(other, Standing) or type(other) in KINDS:
+            self._check()
+            return self._recording.arithmetic(name, (left, right))
+        if isinstance(other, Layer) or is_array(other):
+            operand = self._as_operand(OPS[name], [other])
+            function = ON_NUMBERS[name]
+            return function(operand, other) if left is self else function(other, operand)
+        return NotImplemented
+
+
+def _binary(name: str) -> Callable[[Any, Any], Any]:
+    def method(self: Number, other: Any) -> Any:
+        return self._computed(name, self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Any, Any], Any]:
+    def method(self: Number, other: Any) -> Any:
+        return self._computed(name, other, self)
+
+    return method
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    def method(self: Number) -> Any:
+        self._check()
+        return self._recording.arithmetic(name, (self,))
+
+    return method
+
+
+for _stem, _name in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("floordiv", "floor_divide"),
+                     ("mod", "remainder"), ("pow", "pow")):
+    setattr(Number, f"__{_stem}__", _binary(_name))
+    setattr(Number, f"__r{_stem}__", _reflected(_name))
+for _stem, _name in (("eq", "equal"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")):
+    setattr(Number, f"__{_stem}__", _binary(_name))
+for _stem, _name in (("neg", "negative"), ("pos", "positive"), ("abs", "abs")):
+    setattr(Number, f"__{_stem}__", _unary(_name))
+
+
+@Integral.register
+class Whole(Number):
+    """A number that is an int: what asks for an Integral, as an indexing key does, takes it by `__index__`."""
+
+    __slots__ = ()
+
+
+def number_of(value: Any, number: int, recording: Recording) -> Number:
+    """What stands for that number, which is the value `number` of the program."""
+    return (Whole if type(value) is int else Number)(value, number, recording)
+
+
+def _bitwise(stem: str) -> Callable[[Any, Any], Any]:
+    function = getattr(operator, stem)
+
+    def method(self: Number, other: Any) -> Any:
+        return function(self._plain(), other)
+
+    return method
+
+
+def _bitwise_reflected(stem: str) -> Callable[[Any, Any], Any]:
+    function = getattr(operator, stem)
+
+    def method(self: Number, other: Any) -> Any:
+        return function(other, self._plain())
+
+    return method
+
+
+for _stem in ("and_", "or_", "xor", "lshift", "rshift"):
+    setattr(Number, f"__{_stem.rstrip('_')}__", _bitwise(_stem))
+    setattr(Number, f"__r{_stem.rstrip('_')}__", _bitwise_reflected(_stem))
+
+
+def kind_of(dtype: Any, host: Host) -> int:
+    """The place of a dtype among KINDS."""
+    isdtype = host.xp.isdtype
+    return 0 if isdtype(dtype, "bool") else 1 if isdtype(dtype, "integral") else 2 if isdtype(dtype, "real floating") else 3
+
+
+def dtype_beside(value: Any, dtypes: list[Any], host: Host) -> Any:
+    """The dtype that a Python scalar has beside arrays of these dtypes, None where there are none."""
+    if not dtypes:
+        return None
+    dtype = dtypes[0] if len(dtypes) == 1 else host.xp.result_type(*dtypes)
+    if KINDS.index(type(value)) <= kind_of(dtype, host):
+        return dtype
+    return (host.xp.zeros((), dtype=dtype) + value).dtype

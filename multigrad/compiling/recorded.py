@@ -1,0 +1,185 @@
+"""What stands for an array while a function is recorded: a layer whose operations are noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import extend
+from ..engine.conversions import conversion
+from ..engine.dispatch import _named as named
+from ..engine.inplace import DIRECT
+from ..engine.level import Standing, come_back, go_outside
+from ..engine.tensor import Tensor, peeled, wrap
+from ..errors import GradientError
+from ..layers.immutable import tie
+from ..registry import OPS, Op
+from ..tree import mapped
+from .arrays import sorts_in_place
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+CONVERTED = ("{what} of an array inside of a compiled function: its value is known while the function is recorded, and would be frozen. Return it, "
+             "make it a static argument (static_argnums), or compute with the array itself, as with multigrad.where")
+
+MADE = (". An array that takes it is made by numpy.zeros_like(x), numpy.zeros(shape, like=x) or multigrad.zeros(shape), an array of several by "
+        "numpy.stack([x, y])")
+
+
+def refuse_captured(x: Any, where: str) -> NoReturn:
+    if isinstance(x, Tensor) and x._elem.run is None:
+        raise GradientError(f"compile: {where} takes a Tensor that requires grad and is no argument of the compiled function, so its gradient would "
+                            "be lost. Pass it as an argument, or detach() it")
+    raise GradientError(f"compile: {where} takes a {type(x).__name__} of a transformation that is no argument of the compiled function. Pass it as "
+                        "an argument")
+
+
+class Recorded(extend.Layer):
+    """A value of the program that is being recorded. `number` is its number there."""
+
+    __slots__ = ("number",)
+    number: int
+
+    @staticmethod
+    def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
+        run: Recording = top._run
+        top._check()
+        token = go_outside(None)
+        try:
+            outs = run.carried_out(op, values, top._elem.host)
+        finally:
+            come_back(token)
+        if op.outputs == ():
+            if op.view is not False and isinstance(outs, Recorded) and not run.is_element(op, values, outs):
+                tie(op, values, [outs], top, False)
+            return outs
+        if op.view is not False and not any(run.is_element(op, values, x) for x in outs):
+            tie(op, values, list(outs), top, True)
+        return named(op, outs)
+
+    @staticmethod
+    def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
+        """The function that the user wrote runs on these layers, so that what it computes is recorded."""
+        found = Tensor._apply_custom(application, values, None)
+        outs = found.output if isinstance(found.output, tuple) else (found.output,)
+        lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]  # it is around a layer of this level
+        return application.raised(found.output, lifted, found.state)._replace(returned=found.returned)
+
+    def constant(self, array: Any) -> Recorded:
+        run: Recording = self._run  # type: ignore[assignment]
+        host = self._elem.host
+        return run.layer(array, run.constant(array, host), host)
+
+    def known(self, other: Recorded) -> None:
+        """This value is that of `other`."""
+        run: Recording = self._run  # type: ignore[assignment]
+        run.known(self, other)
+
+    def _told(self, kind: str, value: Any) -> Any:
+        run: Recording = self._run  # type: ignore[assignment]
+        run.guard(self.number, kind, value)
+        return value
+
+    @conversion
+    def __bool__(self) -> bool:
+        self._check()
+        return bool(self._told("bool", bool(self._array)))
+
+    @conversion
+    def __int__(self) -> int:
+        self._check()
+        return int(self._told("int", self._run.tried("int()", int, self._array)))  # type: ignore[attr-defined]
+
+    def __index__(self) -> int:
+        self._check()
+        if self.size != 1 or not self._is("integral"):
+            raise TypeError("only integer arrays of one element can be used as an index")
+        return int(self._told("int", int(self._array)))
+
+    def _cast(self, kind: type) -> Any:
+        self._convert(f"{kind.__name__}()")
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self._run.finished else repr(self._shown())
+
+    def __str__(self) -> str:
+        return super().__str__() if self._run.finished else str(self._shown())
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if self._run.finished else format(self._shown(), spec)
+
+    def _shown(self) -> Any:
+        """What it stands for, to make text of it. The function is called itself from then on, so that it sees the values of each call."""
+        self._check()
+        run: Recording = self._run  # type: ignore[assignment]
+        run.noted("it makes text of an array, as print() and str() do, and its program would have that of one call only")
+        return self._array if run.raw else wrap(self._array)
+
+    @conversion
+    def item(self) -> Any:
+        self._convert("item()")
+
+    @conversion
+    def tolist(self) -> Any:
+        self._convert("tolist()")
+
+    @property
+    @conversion
+    def array(self) -> Any:
+        """Raises TypeError: what is computed of the array itself is not recorded."""
+        self._convert("array")
+
+    def _refuse(self, what: str, fix: str) -> None:
+        self._convert(what)
+
+    def _convert(self, what: str) -> NoReturn:
+        self._check()
+        run: Recording = self._run  # type: ignore[assignment]
+        run.refused = TypeError(CONVERTED.format(what=what) + (MADE if what == "numpy()" else ""))
+        raise run.refused
+
+    def copy(self, order: Any = None) -> Any:
+        """Another array of the same values, as arrays of NumPy have it."""
+        return self.clone()
+
+    def sort(self, axis: int = -1, **settings: Any) -> Any:
+        """In place, where that is what the method of the library's own arrays does."""
+        if not (self._run.raw and sorts_in_place(self._elem.host)):  # type: ignore[attr-defined]
+            return super().sort(axis, **settings)
+        if settings.keys() - {"stable"}:
+            raise TypeError(f"compile: the recording of x.sort() takes the arguments axis and stable, not {', '.join(map(repr, settings))}. Write "
+                            "x[...] = multigrad.sort(x), which has descending as well")
+        self[...] = super().sort(axis)
+
+    def _is_scalar(self) -> bool:
+        """Whether it stands for a scalar of a library, which cannot change, so that `x += y` makes another one."""
+        return self._run.raw and isinstance(self._array, self._elem.host.scalars)  # type: ignore[attr-defined]
+
+    def _take(self, value: Any) -> None:
+        super()._take(value)
+        if self._is_scalar():  # what is written is an array
+            self._array = self._elem.host.xp.asarray(self._array)
+
+    def __array_function__(self, *call: Any) -> Any:
+        """What NumPy's functions return, which make no Tensors of NumPy's arrays."""
+        found = super().__array_function__(*call)  # type: ignore[misc]
+        run: Recording = self._run  # type: ignore[assignment]
+        return mapped(run.raw_again, found) if run.raw else found
+
+    def __setitem__(self, key: Any, value: Any, /) -> None:
+        run: Recording = self._run  # type: ignore[assignment]
+        if run.immutable:
+            raise TypeError(f"an array of {self._elem.host.name} cannot be written to: its arrays are immutable")
+        super().__setitem__(key, value._as_operand(OPS["setitem"], [self]) if isinstance(value, Standing) else value)
+
+
+def _augmented(name: str) -> Any:
+    def method(self: Recorded, other: Any, /) -> Any:
+        return NotImplemented if self._is_scalar() else getattr(super(Recorded, self), name)(other)
+
+    return method
+
+
+for _stem in DIRECT:
+    Recorded._define(f"__i{_stem}__", _augmented(f"__i{_stem}__"))

@@ -1,0 +1,356 @@
+"""The recording of a function as a program: it runs once, on its arguments, and every operation on them is noted.
+
+`Recorded` (recorded.py) is a layer of `multigrad.extend`: its value is the array that the function computes, and one part more, `number`, says which
+value of the program that is. Whatever a transformation inside of the function computes with, a gradient or a batch, is made of these, so it is
+recorded, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from .. import extend
+from ..engine.convert import default_host
+from ..engine.dispatch import _same_structure as same_structure
+from ..engine.dispatch import plain_scalars, run_raw, with_dtype
+from ..engine.element import SCALARS, Element, Host, host_of, is_array, mixed
+from ..engine.level import Layer, Standing, outside, revived
+from ..engine.tensor import Tensor, strip
+from ..observe import gate
+from ..program import ON_NUMBERS, Call, Guard, Program, Ref, Spec, Write, refs
+from ..registry import OPS, Op
+from .arrays import elements_follow, equal
+from .lines import Lines
+from .numbers import Number, dtype_beside, number_of
+from .recorded import Recorded, refuse_captured
+
+T = TypeVar("T")
+
+VALUE_SHAPED = frozenset(("nonzero", "repeat", "unique_all", "unique_counts", "unique_inverse", "unique_values"))
+"""The operations of multigrad whose results have shapes that depend on values. Indexing by a mask is another, and so may be those of plugins."""
+
+ARRAYS = frozenset(("asarray", "astype", "copy_slices", "empty_like", "full_like", "ones_like", "setitem", "where", "zeros_like"))
+"""The operations that give an array where a result without axes is a scalar of the library elsewhere. Views do, too."""
+
+ITEMS = frozenset(("getitem", "unstack"))
+"""The views whose results without axes are elements: in some libraries scalars, or copies, which do not follow the array."""
+
+
+class Aside(Exception):
+    """The function cannot be recorded on these arguments: it is to be called itself, on the arguments as they are. A text says why, if always."""
+
+
+class Recording(extend.Transform):
+    """One recording of a function.
+
+    host       the backend of the arrays, None until there is one
+    steps      what was recorded so far, specs and constants of the program
+    raw        whether the arguments are raw arrays, so that what is computed of them means what it does of these
+    given      the arguments: layers and numbers, by the number of the value
+    unkept     why the program cannot stand for the function, as far as that is known
+    refused    the error that the function was told where it asked for values
+    """
+
+    __slots__ = ("_elements", "_forms", "_known", "_modes", "constants", "count", "given", "guards", "host", "immutable", "lines", "modes", "raw",
+                 "refused", "specs", "steps", "unkept")
+
+    def __init__(self, host: Host | None, raw: bool = True) -> None:
+        super().__init__("compile")
+        self.host = host
+        self._modes: Callable[[Any], Any] = _no_modes
+        self.modes: Any = None
+        self.raw = raw
+        self.rebinds = self.immutable = raw and host is not None and not host.mutable
+        self.pure = True
+        self.count = 0
+        self.guards = 0
+        self.specs: dict[int, Spec] = {}
+        self.steps: list[Call | Guard | Write] = []
+        self.constants: dict[int, Any] = {}
+        self.given: dict[int, Any] = {}
+        self._elements: dict[Any, Element] = {}
+        self._forms: dict[Any, Spec] = {}
+        self.lines = Lines()
+        self._known: dict[int, tuple[Any, Any, int]] = {}
+        self.unkept: str | None = None
+        self.refused: TypeError | None = None
+        if host is not None:
+            self._begin(host)
+
+    def noted(self, what: str) -> None:
+        self.unkept = self.unkept or what
+
+    # Values
+
+    def _next(self, spec: Spec) -> int:
+        number = self.count
+        self.count = number + 1
+        self.specs[number] = spec
+        return number
+
+    def _spec(self, x: Any, host: Host) -> Spec:
+        shape = tuple(x.shape)
+        form = shape, x.dtype, host.device(host.xp, x), "C" if len(shape) < 2 else host.order(host.xp, x)
+        try:
+            known = self._forms.get(form)
+        except TypeError:  # of a device or a dtype that cannot be hashed
+            return Spec(*form)
+        if known is None:
+            known = self._forms[form] = Spec(*form)
+        return known
+
+    def _element(self, x: Any, host: Host) -> Element:
+        """The Element of a layer around `x`."""
+        found = self._elements.get(x.dtype)
+        if found is None or found.host is not host:
+            found = self._elements[x.dtype] = host.element(x.dtype).at(self, self.own_level, False, Recorded)
+        return found
+
+    def argument(self, x: Any) -> Any:
+        """What the function gets for an argument: a layer for a raw array, a Number for a Python number."""
+        if type(x) in SCALARS:
+            n = self._next(Spec((), None, number=type(x)))
+            self.given[n] = number_of(x, n, self)
+        else:
+            host = host_of(x)
+            assert host is not None
+            n = self._next(self._spec(x, host))
+            self.given[n] = self.layer(x, n, host)
+        return self.given[n]
+
+    def layer(self, x: Any, number: int, host: Host) -> Recorded:
+        """A layer of the value `number`, which is the raw array `x`."""
+        made: Recorded = _new(Recorded)
+        made._array = x
+        made._elem = self._element(x, host)
+        made._cell = []
+        made._view = None
+        made.number = number
+        return made
+
+    def constant(self, x: Any, host: Host) -> int:
+        """The value that a raw array is which the function does not compute of its arguments. It is copied, unless nothing writes it."""
+        self.met(host)
+        known = self._known.get(id(x))
+        if known is not None and (not host.mutable or equal(host, known[1], x)):
+            return known[2]
+        kept = x if not host.mutable or isinstance(x, host.scalars) else host.xp.asarray(x, copy=True)
+        n = self._next(self._spec(kept, host))
+        self.constants[n] = kept
+        self._known[id(x)] = x, kept, n
+        return n
+
+    def operand(self, x: Number, op: Op, others: Sequence[Any]) -> Any:
+        """A number as a 0-d array beside these operands of an operation."""
+        host = self.host
+        for y in others:
+            host = y._elem.host if isinstance(y, Layer) else host_of(y)
+            break
+        if host is None:
+            host = default_host()
+        dtype = dtype_beside(x._value, [y.dtype for y in others], host)
+        try:
+            with outside():
+                found = host.xp.asarray(x._value, dtype=dtype)
+        except OverflowError:  # the library says what it makes of such a number
+            return x._plain()
+        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), found, host)
+
+    def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
+        """Python's arithmetic of numbers."""
+        found = self.tried(OPS[name].name, ON_NUMBERS[name], *[x._value if isinstance(x, Number) else x for x in args])
+        n = self._next(Spec((), None, number=type(found)))
+        self.steps.append(Call(OPS[name], tuple([Ref(x._number) if isinstance(x, Number) else x for x in args]), (n,), self.lines.here()))
+        return number_of(found, n, self)
+
+    def _begin(self, host: Host) -> None:
+        self.host, self._modes = host, host.backend.kernel("modes")
+        self.modes = self._modes(host.xp)
+
+    def met(self, host: Host) -> None:
+        """There are arrays of that library."""
+        if self.host is None:
+            self._begin(host)
+        elif host is not self.host:
+            self.noted("it computes with arrays of two libraries")
+
+    def captured(self) -> list[Any]:
+        """The arrays that the function has found elsewhere, and those that it has made of nothing."""
+        return [x for x, _, _ in self._known.values()]
+
+    # Steps
+
+    def tried(self, what: str, function: Callable[..., T], *args: Any) -> T:
+        """Call what may raise because of values."""
+        try:
+            return function(*args)
+        except Exception:
+            self.erred(what)
+            raise
+
+    def erred(self, what: str) -> None:
+        """Note an error that depends on values: where the function goes on from there, the program would do so for all values."""
+        self.noted(f"it catches an error of {what}, which its program would not raise")
+
+    def guard(self, value: int, kind: str, expected: Any) -> None:
+        """Note what the function was told about a value."""
+        self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
+        self.guards += 1
+
+    def _called(self, op: Op, args: tuple[Any, ...], x: Any, host: Host) -> Recorded:
+        """Note an operation with one output, `x`."""
+        n = self._next(self._spec(x, host))
+        self.steps.append(Call(op, args, (n,), self.lines.here()))
+        return self.layer(x if x.shape else self.without_axes(op, args, x, host), n, host)
+
+    def without_axes(self, op: Op, args: Sequence[Any], x: Any, host: Host) -> Any:
+        """A result without axes as the library itself gives it of its own arrays: as a scalar, where it has these."""
+        if not self.raw or not host.scalars or isinstance(x, host.scalars):
+            return x
+        return x if (op.view is not False or op.name in ARRAYS) and not self.is_element(op, args, x) else x[()]
+
+    def is_element(self, op: Op, args: Sequence[Any], x: Any) -> bool:
+        """Whether a result, a raw array or a layer, is an element that does not follow the array: `x[0]`, and no `x[0, ...]`."""
+        if op.name not in ITEMS or x.shape or not self.raw or elements_follow(self.host):
+            return False
+        return not any(key is Ellipsis for key in (args[-1] if type(args[-1]) is tuple else args[-1:]))
+
+    def carried_out(self, op: Op, values: Sequence[Any], host: Host) -> Any:
+        """Run an operation on the values of these layers, and note it. Returns the outputs as layers."""
+        if host is not self.host:
+            self.met(host)
+        args, raw = [], []
+        for role, value in zip(op.roles.values(), values, strict=True):
+            if type(value) is Recorded and value._elem.run is self:
+                value._check()
+                args.append(Ref(value.number))
+                raw.append(value._array)
+                continue
+            arg, x = self._taken(value, op, host, role)
+            args.append(arg)
+            raw.append(x)
+        if "dtype" in op.roles:
+            args, raw = list(with_dtype(op, args, host)), list(with_dtype(op, raw, host))
+        try:
+            out = run_raw(op, raw, host)
+        except Exception:
+            self.erred(op.name)
+            raise
+        if self._modes(host.xp) != self.modes:
+            self.noted(f"a mode of {host.name} is entered inside of it, as numpy.errstate is one (enter it around the call)")
+        mode = gate.get()
+        if mode is not True and mode.watch.looks_on:
+            self.noted("an observer, hooks for saved Tensors or a checkpoint are entered inside of it")
+        if op.outputs == ():
+            if not is_array(out):
+                return out
+            made = self._called(op, tuple(args), out, host)
+            if op.kind != "elementwise" and self._is_value_shaped(op, args):
+                self.guard(made.number, "shape", tuple(out.shape))
+            return made
+        numbers = tuple([self._next(self._spec(x, host)) if is_array(x) else -1 for x in out])
+        self.steps.append(Call(op, tuple(args), numbers, self.lines.here()))
+        for n, x in zip(numbers, out, strict=True):
+            if n >= 0 and self._is_value_shaped(op, args):
+                self.guard(n, "shape", tuple(x.shape))
+        outs = [x if n < 0 or x.shape else self.without_axes(op, args, x, host) for n, x in zip(numbers, out, strict=True)]
+        return same_structure(out, [self.layer(x, n, host) if n >= 0 else x for n, x in zip(numbers, outs, strict=True)])
+
+    def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
+        """Whether the shape of a result may depend on values."""
+        if op.name in VALUE_SHAPED or not op.module.startswith("multigrad."):
+            return True
+        for (name, role), x in zip(op.roles.items(), args, strict=True):
+            if name in ("key", "part"):
+                if any(self._is_mask(n) for n in refs((x,))):
+                    return True
+            elif role == "plain" and any(True for _ in refs((x,))):
+                return True
+        return False
+
+    def _is_mask(self, number: int) -> bool:
+        dtype = self.specs[number].dtype
+        return self.host is None or bool(self.host.element(dtype).bool)
+
+    def _taken(self, x: Any, op: Op, host: Host, role: str) -> tuple[Any, Any]:
+        """An argument of an operation as the program has it, and as the library takes it."""
+        kind = type(x)
+        if kind is Recorded and x._elem.run is self:
+            x._check()
+            return Ref(x.number), x._array
+        if kind in _PLAIN:
+            return x, x
+        if kind is tuple or kind is list:
+            pairs = [self._taken(y, op, host, role) for y in x]
+            return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
+        if isinstance(x, Layer):
+            x = self._inside(x, op)
+            if isinstance(x, Layer):
+                return Ref(x.number), x._array  # type: ignore[attr-defined]
+        other = host_of(x)
+        if other is None:
+            if role == "array":
+                plain_scalars(x, host)  # raises
+            return x, x
+        if other is not host:
+            if not isinstance(x, other.scalars):
+                raise mixed(op.name, host, other)
+            x = plain_scalars(x, host)
+            return x, x
+        return Ref(self.constant(x, host)), x
+
+    def _inside(self, x: Any, op: Op) -> Any:
+        """A layer of another kind as one of this recording, or as a raw array."""
+        x = strip(self._peeled(x))
+        if isinstance(x, Layer) and not self._owns(x):
+            refuse_captured(x, op.name)
+        return x
+
+    def raw_again(self, x: Any) -> Any:
+        """A Tensor that a function of NumPy has made as what stands for an array of NumPy."""
+        if isinstance(x, Tensor):
+            x = strip(self._peeled(x))
+            host = None if isinstance(x, Layer) else host_of(x)
+            return x if host is None else self.layer(x, self.constant(x, host), host)
+        return x
+
+    # The end
+
+    def again(self, function: Callable[[], T]) -> T:
+        """Call a function that records more, after the function itself has run."""
+        return revived([self], function)
+
+    def known(self, x: Recorded, y: Recorded) -> None:
+        """`x` has the value of `y`: what is recorded from now on takes that, so that `x` need not be computed if nothing else needs it."""
+        if self.specs[x.number] == self.specs[y.number]:
+            x.number = y.number
+
+    def finished_program(self, outputs: Sequence[int], writes: Sequence[Write]) -> Program:
+        steps = [*self.steps, *writes]
+        used = set(outputs)
+        for step in steps:
+            used.update(refs(step.args) if isinstance(step, Call) else (step.value,))
+        constants = {n: x for n, x in self.constants.items() if n in used}
+        return Program(tuple(self.given), constants, self.specs, steps, tuple(outputs))
+
+    def finish(self) -> None:
+        super().finish()
+        self.lines.forget()
+
+    def forget(self) -> None:
+        """Let go of the arrays that it met: nothing more is recorded, and its layers and itself, which refer to each other, would keep them."""
+        self.lines.forget()
+        self._elements.clear()
+        self._known.clear()
+        self.given.clear()
+
+
+def _no_modes(_: Any) -> Any:
+    return None
+
+
+_new: Any = object.__new__
+_PLAIN = frozenset((bool, int, float, complex, str, slice, type(None), type(Ellipsis)))
+
+__all__ = ["Aside", "Recorded", "Recording", "Standing"]

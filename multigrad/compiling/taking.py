@@ -1,0 +1,280 @@
+"""One recording from its arguments to its result, and what is kept of it: the program, and how the result is made of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NoReturn
+
+from .. import tree
+from ..engine.element import Host, host_named, host_of, hosts, is_array
+from ..engine.layout import note_write
+from ..engine.level import Layer, Standing, outside
+from ..engine.tensor import Tensor, strip, wrap
+from ..program import Guard, Missed, Program, Write, compatible, shared
+from .leaves import STATIC, Arguments, raw
+from .numbers import Number
+from .recorded import MADE, Recorded, refuse_captured
+from .recording import Aside, Recording
+from .writes import may_write
+
+STATICS = (bool, int, float, complex, str, bytes, type, slice, range, Enum, type(Ellipsis))
+"""Classes of results that are no arrays, and stay what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How the result of a call is made of what a program returns.
+
+    structure  of the result
+    places     of each of its leaves: ("out", i), the i-th output of the program; ("item", i), the same as a scalar of the library;
+               ("argument", i), the i-th leaf of the arguments itself; ("static", x), x
+    tensors    whether arrays are returned as Tensors
+    """
+
+    structure: tree.Structure
+    places: Sequence[tuple[str, Any]]
+    tensors: bool
+
+    def of(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        return tree.built(self.structure, [self._leaf(what, x, outs, leaves) for what, x in self.places])
+
+    def _leaf(self, what: str, x: Any, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        if what == "item":
+            return outs[x][()]
+        if what == "out":
+            return wrap(outs[x]) if self.tensors and is_array(outs[x]) else outs[x]
+        return leaves[x] if what == "argument" else x
+
+
+class Variant:
+    """A program of a key.
+
+    told     what its guards expect
+    writes   the leaves of the arguments that are written: with None by the program itself, else with that output
+    checked  whether it need not be compared with the function any more
+    call     the function that was written to call it without a key, None until there is one
+    """
+
+    __slots__ = ("call", "checked", "guards", "program", "result", "run", "writes")
+
+    def __init__(self, program: Program, run: Callable[..., Any], result: Result, writes: dict[int, int | None], checked: bool) -> None:
+        self.program = program
+        self.run = run
+        self.result = result
+        self.writes = writes
+        self.guards = [step for step in program.steps if isinstance(step, Guard)]
+        self.checked = checked
+        self.call: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
+
+    def returned(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """What a call returns whose program has returned `outs`; Tensors that it writes get their new values."""
+        for i, place in self.writes.items():
+            if place is not None:
+                leaves[i][...] = outs[place]
+            elif isinstance(leaves[i], Tensor):
+                note_write(leaves[i]._cell)
+        return self.result.of(outs, leaves)
+
+    def same(self, other: Variant) -> bool:
+        """Whether both hold for the same values."""
+        return len(self.guards) == len(other.guards) and self.begins(other.guards)
+
+    def begins(self, guards: Sequence[Guard]) -> bool:
+        """Whether its first guards were told what these were."""
+        return len(self.guards) >= len(guards) and all(compatible(a.kind, a.expected, b.expected)
+                                                       for a, b in zip(self.guards, guards, strict=False))
+
+
+class Entry:
+    """The programs of a key, and the one that served last.
+
+    aside   why none is run, None if they are
+    hidden  whether that is the message of an error: the function depends on hidden state. Else the function itself is called
+    """
+
+    __slots__ = ("aside", "hidden", "inputs", "key", "kinds", "last", "mode", "structure", "variants")
+
+    def __init__(self, arguments: Arguments, mode: bool | None) -> None:
+        self.key, self.mode = arguments.key, mode
+        self.kinds, self.structure, self.inputs = arguments.kinds, arguments.structure, arguments.inputs
+        self.variants: list[Variant] = []
+        self.last: Variant | None = None
+        self.aside: str | None = None
+        self.hidden = False
+
+    def following(self, variant: Variant, missed: Missed) -> Variant | None:
+        """The program that holds where a guard of `variant` was told something else, if there is one."""
+        i = missed.guard.place
+        for other in list(self.variants):
+            guards = other.guards
+            if len(guards) > i and other is not variant and other.begins(variant.guards[:i]) \
+                    and compatible(missed.guard.kind, guards[i].expected, missed.got):
+                return other
+        return None
+
+
+class Taken:
+    """What a recording has come to: the program, what makes results of its outputs, and the result of the call that was recorded."""
+
+    __slots__ = ("host", "program", "result", "returned", "unkept", "writes")
+
+    def __init__(self, host: Host, program: Program, result: Result, writes: dict[int, int | None], returned: Any, unkept: str | None) -> None:
+        self.host = host
+        self.program = program
+        self.result = result
+        self.writes = writes
+        self.returned = returned
+        self.unkept = unkept
+
+
+def take(function: Callable[..., Any], arguments: Arguments) -> Taken:
+    """Call a function and record it. Raises Aside where it is to be called itself, on arguments that are as they were."""
+    host = arguments.host
+    recording = Recording(host, arguments.raw)
+    return recording.call(_Taking(function, arguments, recording).take)  # type: ignore[no-any-return]
+
+
+class _Taking:
+    def __init__(self, function: Callable[..., Any], arguments: Arguments, recording: Recording) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.recording = recording
+        self.given = [x if leaf.kind == STATIC else recording.argument(raw(x))
+                      for x, leaf in zip(arguments.leaves, arguments.kinds, strict=True)]
+        self.numbers: dict[int, int] = dict(zip(arguments.inputs, recording.given, strict=True))
+        self.outputs: list[int] = []
+        self.arrays: list[Any] = []
+
+    @property
+    def host(self) -> Host:
+        """The library of the arrays, that of the arguments or of those that the function made."""
+        return self.recording.host or host_named("numpy")
+
+    def take(self) -> Taken:
+        args, kwargs = self.arguments.built(self.given)
+        before = tree.flattened((args, kwargs))
+        try:
+            output = self.function(*args, **kwargs)
+        except Aside:
+            raise
+        except BaseException as error:
+            self.write(self.written())  # as far as the function has come
+            if error.__cause__ is not None and error.__cause__ is self.recording.refused:
+                raise TypeError(str(error.__cause__).removesuffix(MADE) + MADE) from error  # from NumPy, which puts the value into an array
+            raise
+        if self.recording.refused is not None:
+            raise Aside("it catches the error that says that values do not leave it")
+        self.check_containers(before, tree.flattened((args, kwargs)))
+        found, structure = tree.flattened(output)
+        places = [self.place(x) for x in found]
+        written = self.written()
+        steps, writes = [], dict[int, int | None]()
+        for i, layer in written.items():
+            if not self.host.mutable or isinstance(raw(self.arguments.leaves[i]), self.host.scalars):
+                writes[i] = self.output(layer.number, layer._array)
+            else:
+                writes[i] = None
+                steps.append(Write(self.numbers[i], layer.number))
+        program = self.recording.finished_program(self.outputs, steps)
+        result = Result(structure, places, not self.arguments.raw)
+        memory = shared(program) if self.host.mutable else set()
+        outs = [self.own(x) if n in memory else x for n, x in zip(self.outputs, self.arrays, strict=True)]
+        returned = result.of(outs, self.arguments.leaves)
+        self.write(written)
+        return Taken(self.host, program, result, writes, returned, self.recording.unkept)
+
+    def own(self, x: Any) -> Any:
+        """An array that shares no memory."""
+        host = host_of(x)
+        return x if host is None or isinstance(x, host.scalars) or not host.mutable else host.xp.asarray(x, copy=True)
+
+    # What is returned
+
+    def place(self, x: Any) -> tuple[str, Any]:
+        """Where a leaf of the result comes from."""
+        if isinstance(x, Layer):
+            x = strip(self.recording._peeled(x))
+        for i, y in enumerate(self.given):
+            if x is y and i in self.numbers:
+                return "argument", i
+        if isinstance(x, Recorded):
+            return "item" if x._is_scalar() else "out", self.output(x.number, x._array)
+        if isinstance(x, Number):
+            return "out", self.output(x._number, x._value)
+        if isinstance(x, Layer):
+            refuse_captured(x, "the result")
+        if is_array(x):
+            host = host_of(x)
+            assert host is not None
+            return "out", self.output(self.recording.constant(x, host), x)
+        if isinstance(x, STATICS) or self.is_dtype(x):
+            return "static", x
+        self.refuse(x)
+
+    def is_dtype(self, x: Any) -> bool:
+        for host in hosts():
+            try:
+                host.xp.isdtype(x, "bool")
+            except Exception:  # whatever a library says of what is no dtype of its own
+                continue
+            return True
+        return False
+
+    def refuse(self, x: Any) -> NoReturn:
+        raise TypeError(f"compile: the function returned {type(x).__module__}.{type(x).__qualname__}, which is neither an array nor a number nor a "
+                        "container that is known. Return its arrays, or make its class a container by multigrad.func.register_pytree")
+
+    def output(self, number: int, x: Any) -> int:
+        if number not in self.outputs:
+            self.outputs.append(number)
+            self.arrays.append(x)
+        return self.outputs.index(number)
+
+    # What is written
+
+    def check_containers(self, before: tuple[list[Any], tree.Structure], after: tuple[list[Any], tree.Structure]) -> None:
+        """Refuse that a container among the arguments holds something else now: the caller's does not."""
+        if before[1] != after[1]:
+            changed = "a container among its arguments, which has other parts now"
+        else:
+            i = next((i for i, (x, y) in enumerate(zip(before[0], after[0], strict=True)) if not _is(x, y)), None)
+            if i is None:
+                return
+            changed = f"{self.arguments.name(i)}, which is another object now" if len(before[0]) == len(self.given) else "a container"
+        raise TypeError(f"compile: the function changes {changed}. The container that the caller holds would stay as it was. Write into the array "
+                        "itself, as x[...] = value does, or return what is new, in a container of its own")
+
+    def written(self) -> dict[int, Recorded]:
+        """The arguments that have other values now, by their places. Raises Aside where they cannot be written apart from the others."""
+        found = {}
+        for i, n in self.numbers.items():
+            layer = self.given[i]
+            if isinstance(layer, Standing):
+                continue
+            layer._check()
+            leaf = self.arguments.leaves[i]
+            if layer.number != n and not isinstance(leaf, self.host.scalars):
+                found[i] = layer
+        if found and not may_write(self.arguments, list(found), self.recording.captured()):
+            raise Aside
+        return found
+
+    def write(self, written: dict[int, Recorded]) -> None:
+        """Give the arguments their new values."""
+        values = {i: self.own(layer._array) for i, layer in written.items()}
+        for i, value in values.items():
+            target = self.arguments.leaves[i]
+            if isinstance(target, Tensor):
+                with outside():
+                    target[...] = value
+            else:
+                self.host.write(self.host.xp, target, value)
+
+
+def _is(x: Any, y: Any) -> bool:
+    """Whether two leaves are the same: those of containers that are made anew whenever they are taken apart, too."""
+    if x is y or (isinstance(x, Recorded) and isinstance(y, Recorded) and x.number == y.number):
+        return True
+    return not is_array(x) and not isinstance(x, Standing) and type(x) is type(y) and bool(x == y)

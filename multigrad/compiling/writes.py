@@ -1,0 +1,83 @@
+"""Whether a program may write to arguments: in memory that can be written, which no other argument shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine.element import Host
+from ..engine.tensor import View
+from .leaves import NUMBER, Arguments, raw
+
+
+def may_write(arguments: Arguments, targets: Sequence[int], others: Sequence[Any] = ()) -> bool:
+    """Whether these leaves of the arguments are written as the function itself would. `others` are raw arrays that are to be apart from them."""
+    host = arguments.host
+    assert host is not None
+    leaves = arguments.leaves
+    if any(type(leaves[i]) is View for i in targets):
+        return False
+    if not host.mutable:
+        return all(arguments.kinds[i].kind == "Tensor" and sum(x is leaves[i] for x in leaves) == 1 for i in targets)
+    given = [raw(leaves[i]) for i in arguments.inputs if arguments.kinds[i].kind != NUMBER]
+    return apart([raw(leaves[i]) for i in targets], [*given, *others], host)
+
+
+def apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
+    """Whether raw arrays can be written, and share no memory with each other or with others that were given."""
+    for x in targets:
+        flags = getattr(x, "flags", None)
+        if flags is not None and not getattr(flags, "writeable", True):
+            return False
+    if len(given) == 1:
+        return _is_simple(targets[0])
+    if all(getattr(x, "base", x) is None for x in given):  # each has memory of its own
+        return len({id(x) for x in given}) == len(given)
+    return all(map(_is_simple, targets)) and _apart(targets, given, host)
+
+
+def _is_simple(x: Any) -> bool:
+    """Whether no two elements of an array lie in one place."""
+    strides = getattr(x, "strides", None)
+    if not isinstance(strides, tuple):
+        return True
+    reach = x.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(strides, x.shape, strict=True) if n > 1):
+        if stride < reach:
+            return False
+        reach = stride * (n - 1) + reach
+    return True
+
+
+def _apart(targets: Sequence[Any], given: Sequence[Any], host: Host) -> bool:
+    """By the addresses of the memory, where they are known, else by the object that holds it."""
+    spans = [_span(x) for x in given]
+    own = {id(x) for x in targets}
+    if any(span is None for span in spans):
+        storage = host.backend.kernel("storage")
+        roots = [id(storage(host.xp, x)[0]) for x in given]
+        return all(roots.count(root) == 1 for x, root in zip(given, roots, strict=True) if id(x) in own)
+    reached = end_of_targets = -1  # the ends of all that begins before, and of the targets among it
+    for (start, end), x in sorted(zip(spans, given, strict=True), key=lambda pair: pair[0]):  # type: ignore[arg-type,return-value,misc]
+        target = id(x) in own
+        if start < end_of_targets or (target and start < reached):
+            return False
+        reached = max(reached, end)
+        end_of_targets = max(end_of_targets, end) if target else end_of_targets
+    return True
+
+
+def _span(x: Any) -> tuple[int, int] | None:
+    """Where the memory of an array begins and ends, of arrays that say it as NumPy's."""
+    found = getattr(x, "__array_interface__", None)
+    if found is None:
+        return None
+    start = end = found["data"][0]
+    if x.size == 0:
+        return start, start
+    for stride, n in zip(x.strides, x.shape, strict=True):
+        if stride < 0:
+            start += stride * (n - 1)
+        else:
+            end += stride * (n - 1)
+    return start, end + x.itemsize

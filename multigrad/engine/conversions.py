@@ -1,0 +1,49 @@
+"""The decorator of methods by which a value leaves the graph, or is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType
+from typing import Any, TypeVar
+
+from ..observe import CONVERSION, Call, Mode, around_parts, as_given, gate
+from ..tracebacks import fold
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def conversion(method: F) -> F:
+    """Decorate a method by which a value leaves the graph, or is looked at: observers are told of it by its name."""
+    name = method.__name__
+    code: CodeType = method.__code__
+
+    @wraps(method)
+    def plain(self: Any) -> Any:
+        try:
+            mode = gate.get()
+            return method(self) if mode is True or not mode.watch.observers else told(mode, self)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
+
+    @wraps(method)
+    def general(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            mode = gate.get()
+            return method(self, *args, **kwargs) if mode is True or not mode.watch.observers else told(mode, self, *args, **kwargs)
+        except Exception as error:
+            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            raise
+
+    def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
+        if mode.watch.exchange is not None:
+            return as_given(general, mode.watch.exchange(self), *args, **kwargs)
+        observing = mode.watch.of(CONVERSION)
+        if not observing:
+            return method(self, *args, **kwargs)
+        return around_parts(mode, mode.inside, observing, Call(CONVERSION, None, name, (), (self,)), lambda: method(self, *args, **kwargs))
+
+    alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    return plain if alone else general  # type: ignore[return-value]

@@ -1,0 +1,111 @@
+"""What loops and branches have in common as operations with a derivative of their own (`custom.definition.Definition`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...custom.definition import Definition
+from ...custom.function import Application, apply_function
+from ...custom.kept import lowered
+from ...engine.computed import mark
+from ...engine.dispatch import recording_at
+from ...engine.level import BASE, Layer, Switch, innermost
+from ...engine.tensor import Tensor, strip, wrap, wrap_at
+from ...layers.batched import Batched, batch
+from ...layers.dual import Dual
+
+UNROLLED = 100
+"""Up to how many steps a loop is a part of the program of a compiled function around it, step by step."""
+
+
+class Looped(Definition):
+    """A loop or a branch, for one application: a function of lists of arrays. At each level it is applied to, its arguments are those of that level.
+
+    saves  whether a level records, so that what a pass needs is among the results
+    steps  how many there are, as far as that is known
+    """
+
+    saves = False
+    steps = 0
+
+    def forward(self, *flat: Any) -> tuple[Any, ...]:
+        """Run it on the raw arrays of the innermost level, which have no history: what comes out is new arrays."""
+        inner = [_bottom(x) for x in flat]
+        for x in inner:
+            noted = getattr(getattr(x, "_run", None), "noted", None)  # of a compiling.recording.Recording
+            if noted is not None and self.steps > UNROLLED:
+                noted(f"a loop of {self.steps} steps in it is a program of its own")
+                inner = [innermost(y) for y in inner]
+                break
+        outs = self.run(inner)
+        marked = any(isinstance(x, Tensor) and x._node is not None and x._node.hidden for x in flat)
+        return tuple([mark(wrap(x)) for x in outs]) if marked else tuple(outs)
+
+    def run(self, flat: list[Any]) -> list[Any]:
+        raise NotImplementedError
+
+    def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.set_materialize_grads(False)
+
+
+def _bottom(x: Any) -> Any:
+    """What Tensors without a history are around: a raw array, or a layer by which something records what is computed."""
+    while isinstance(x, Tensor):
+        x = x._array
+    return x
+
+
+def apply(rule: Looped, flat: Sequence[Any]) -> list[Any]:
+    """Apply a loop or a branch to its arguments."""
+    rule.saves = any(map(recorded, flat))
+    return list(apply_function(rule, tuple(flat), ()))
+
+
+def inside(application: Application, rule: Looped, flat: Sequence[Any]) -> list[Any]:
+    """Apply it one layer further in."""
+    rule.saves = application.rule.saves or any(map(recorded, flat))
+    return list(application.inside(list(flat), (), rule).output)
+
+
+def recorded(x: Any) -> bool:
+    """Whether a level of a value has a history, and records."""
+    while isinstance(x, Layer):
+        if isinstance(x, Tensor) and x._node is not None and not x._node.hidden and recording_at(x):
+            return True
+        x = x._array
+    return False
+
+
+def recorded_by(ctx: Any) -> Switch:
+    """The grad mode of the level that a node is of."""
+    return BASE if ctx._run is None else ctx._run.grad_mode
+
+
+def unrecorded(x: Any) -> Any:
+    """A value without the history that is not to be gone on with: in an ordinary pass, what was saved has one."""
+    if isinstance(x, Tensor) and x._node is not None and not recording_at(x):
+        return wrap_at(x, x._array)
+    return x
+
+
+def tangents_at(values: Sequence[Any], top: Dual) -> tuple[list[Any], list[Any]]:
+    """Values one layer further in than the Duals of the level of `top`, and their tangents, None for zero."""
+    top._check()
+    own = [type(x) is Dual and x._level == top._level for x in values]
+    return lowered(values, own), [x._tangent if mine else None for x, mine in zip(values, own, strict=True)]
+
+
+def dual(x: Any, t: Any, top: Dual) -> Any:
+    return Dual._make(strip(x), None if t is None else strip(t), top._run, top._level)
+
+
+def batches_at(values: Sequence[Any], top: Batched) -> tuple[list[Any], list[bool]]:
+    """Values one layer further in than the batches of the level of `top`, and which of them are such."""
+    top._check()
+    own = [isinstance(x, Batched) and x._elem.run is top._elem.run for x in values]
+    return lowered(values, own), own
+
+
+def batched(x: Any, mine: bool, top: Batched) -> Any:
+    return batch(strip(x), top._run) if mine else x

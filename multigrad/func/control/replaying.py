@@ -1,0 +1,303 @@
+"""The body of a loop as a program: it is recorded at the first step, and replayed at the others.
+
+What `func.compile` says of functions holds here. A value that the body asks for is a guard: where a step is told another, the body is recorded once
+more. The second step runs both, so that a body which depends on more than its arguments is found out. A body that cannot be recorded, because it
+looks at numbers, or is observed, is called at each step.
+
+Where arrays are mutable, a program writes its results to where they are to be: the carry to the place of the next one, a y to its place among all of
+them, and what is summed up is added to the sum. So a step makes no array that it does not need.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ... import observe
+from ...compiling.checks import HiddenStateError, same_arrays
+from ...compiling.recorded import Recorded
+from ...compiling.recording import Recording
+from ...engine.element import Host, is_array
+from ...engine.level import Layer, innermost
+from ...engine.tensor import strip
+from ...program import Call, Missed, Program, Torn, Write
+from .arguments import form
+from .bodies import Body
+
+ARENA = 64 << 20
+"""How many bytes a program may keep between steps."""
+FEWEST = 5
+"""From how many steps on a body is recorded: for fewer, calling it takes less time."""
+KEPT = 64
+"""How many programs are kept for the bodies of later loops."""
+LARGE = 1 << 20
+"""Programs with more bytes of constants are not kept."""
+MOST = 8
+"""How many programs a body may have: one for each way through it."""
+
+
+def records(host: Host, steps: int) -> bool:
+    """Whether a body is worth recording for that many steps, and nothing looks on."""
+    return steps >= FEWEST and not observe.watching() and not host.backend.capabilities.lazy
+
+
+class Stepper:
+    """A body as a loop calls it, on raw arrays, or on layers that something around the loop records.
+
+    sums     how many of its last results are terms of sums
+    doubted  whether it has not been called before, so that it may depend on hidden state
+    """
+
+    def __init__(self, body: Body, host: Host, sums: int, recording: bool, doubted: bool = False) -> None:
+        self.body, self.host, self.sums, self.doubted = body, host, sums, doubted
+        self.recording = recording
+        self.checks = True
+        self.variants: list[_Variant] = []
+        self.new: _Variant | None = None
+        self.steady: Callable[..., Any] | None = None  # what runs the program that has served, on arrays that lie in memory as before
+
+    def plain(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The body itself."""
+        return [strip(x) if is_array(x) else self.host.xp.asarray(x) for x in self.body(consts, args)]
+
+    def twice(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The body itself, called once more the first time, since a pass will call it again."""
+        outs = self.plain(consts, args)
+        if self.checks and self.doubted:
+            self._check(outs, self.plain(consts, args))
+        return outs
+
+    # With new arrays as results
+
+    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        given = [*consts, *args]
+        for variant in self.variants if self.recording else ():
+            try:
+                outs = variant(given)
+            except Missed:
+                continue
+            except Exception:  # the body itself says what is wrong
+                break
+            self._use(variant)
+            if self.checks:
+                self._check(outs, self.plain(consts, args))
+            return outs
+        else:
+            outs = self.recorded(consts, args)
+            if self.new is not None:
+                self.bind(None)
+            return outs
+        return self.twice(consts, args)
+
+    # In place
+
+    def into(self, targets: Sequence[Any], consts: Sequence[Any], args: Sequence[Any]) -> None:
+        """Write the results of a step to `targets`, or add them there."""
+        if self.steady is not None:
+            try:
+                self.steady(*consts, *args, *targets)
+                return
+            except Torn as torn:
+                raise torn.error from None
+            except Exception:  # a guard missed, or something is wrong: what follows finds out
+                self.steady = None
+        given = [*consts, *args]
+        for variant in self.variants if self.recording else ():
+            if self.checks:
+                expected = self.plain(consts, args)
+                before = [self.host.xp.asarray(x, copy=True) for x in self._totals(targets)]
+            try:
+                variant(given, targets)
+            except Missed:
+                continue
+            except Torn as torn:
+                raise torn.error from None
+            except Exception:
+                break
+            self._use(variant)
+            if self.checks:
+                n = len(targets) - self.sums
+                self._check(targets, [*expected[:n], *[a + b for a, b in zip(before, expected[n:], strict=True)]])
+            self.steady = variant.steady(given, targets)
+            return
+        else:
+            self.store(targets, self.recorded(consts, args))
+            if self.new is not None:
+                self.bind(targets)
+            return
+        self.store(targets, self.twice(consts, args))
+
+    def _totals(self, targets: Sequence[Any]) -> Sequence[Any]:
+        return targets[len(targets) - self.sums:]
+
+    def store(self, targets: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Write results to where they are to be, and add those that are summed up."""
+        host, n = self.host, len(targets) - self.sums
+        outs = [host.xp.asarray(x, copy=True) if any(x is y for y in targets) else x for x in outs]
+        for i, (target, x) in enumerate(zip(targets, outs, strict=True)):
+            if tuple(target.shape) != tuple(x.shape) or target.dtype != x.dtype:
+                raise other_form(x, target)
+            host.write(host.xp, target, x if i < n else target + x)
+
+    # Programs
+
+    def _use(self, variant: _Variant) -> None:
+        """Try this one first next time."""
+        if self.variants[0] is not variant:
+            self.variants.remove(variant)
+            self.variants.insert(0, variant)
+
+    def _check(self, outs: Sequence[Any], expected: Sequence[Any]) -> None:
+        self.checks = False
+        if not layered(outs, expected) and not alike(outs, expected, self.host):
+            raise HiddenStateError("the body of a loop has returned something else for the same arguments when it was called again. So it depends "
+                                   "on hidden state, something besides its arguments, as a random generator, a counter or the time. Pass it as a "
+                                   "part of the carry, or of what the loop goes over")
+
+    def recorded(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """Call the body, and record it if that can be. The program is complete when `bind` says where its results go."""
+        self.recording = self.recording and len(self.variants) < MOST
+        if not self.recording:
+            return self.twice(consts, args)
+        try:
+            self.new = _Variant(self, consts, args)
+            if self.new.recording.unkept is None:
+                return self.new.values
+        except Exception:  # it cannot be recorded, or raises whatever happens
+            self.new = None
+        self.recording, self.new = False, None
+        return self.twice(consts, args)
+
+    def bind(self, targets: Sequence[Any] | None) -> None:
+        if self.new is not None:
+            self.new.finish(targets, self.sums)
+            self.variants.insert(0, self.new)
+            self.new = None
+
+
+class _Variant:
+    """A program of a body.
+
+    values  what the body returned when it was recorded
+    places  of each result its number among those of the program, or None and the number of the argument that it is
+    """
+
+    run: Callable[..., Any]
+
+    def __init__(self, stepper: Stepper, consts: Sequence[Any], args: Sequence[Any]) -> None:
+        self.host = stepper.host
+        self.recording = Recording(stepper.host)
+        self.numbers: list[int] = []
+        self.values: list[Any] = []
+        self.steadily: Callable[..., Any] | None = None
+        try:
+            self.recording.call(self._record, stepper.body, consts, args)
+        except BaseException:
+            self.recording.forget()
+            raise
+        if self.recording.unkept is not None:
+            self.recording.forget()
+
+    def _record(self, body: Body, consts: Sequence[Any], args: Sequence[Any]) -> None:
+        n = len(consts)
+        given = [self.recording.argument(x) for x in (*consts, *args)]
+        self.inputs = {x.number: i for i, x in enumerate(given)}
+        for x in body(given[:n], given[n:]):
+            x = strip(self.recording._peeled(x)) if is_array(x) else self.host.xp.asarray(x)
+            self.numbers.append(x.number if isinstance(x, Recorded) else self.recording.constant(x, self.host))
+            self.values.append(innermost(x))
+
+    def finish(self, targets: Sequence[Any] | None, sums: int) -> None:
+        """Make the function that runs it: it returns the results, or writes them to arrays like `targets`."""
+        recording = self.recording
+        writes: list[Write] = []
+        outputs: list[int] = []
+        self.places: list[tuple[int | None, int]] = []
+        if targets is None:
+            for n in self.numbers:
+                if n not in self.inputs and n not in outputs:
+                    outputs.append(n)
+                self.places.append((None, self.inputs[n]) if n in self.inputs else (outputs.index(n), 0))
+        else:
+            for i, (n, target) in enumerate(zip(self.numbers, targets, strict=True)):
+                to = recording.argument(target)
+                if i >= len(targets) - sums:
+                    n = recording.again(partial(self._added, to, n, self.values[i]))
+                writes.append(Write(to.number, n))
+        program = recording.finished_program(outputs, writes)
+        recording.forget()
+        self.run = _compiled(self.host, program)
+        self.plain = [i for i, _ in self.places] == list(range(len(outputs)))
+        self.values = []
+
+    def _added(self, total: Any, number: int, x: Any) -> int:
+        """Record the sum of a total and a result. Returns its number."""
+        number = (total + self.recording.layer(x, number, self.host)).number
+        return number
+
+    def steady(self, given: Sequence[Any], targets: Sequence[Any]) -> Callable[..., Any] | None:
+        """What runs it for arguments and targets that lie in memory as these do, made once."""
+        if self.steadily is None:
+            make = getattr(self.run, "steady", None)
+            self.steadily = (None if make is None else make(*given, *targets)) or self.run
+        return self.steadily
+
+    def __call__(self, given: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
+        outs = self.run(*given, *targets)
+        return list(outs) if self.plain else [given[j] if i is None else outs[i] for i, j in self.places]
+
+
+_made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+_making = threading.Lock()
+
+
+def _compiled(host: Host, program: Program) -> Callable[..., Any]:
+    """What runs a program: the same function as for an earlier one that is equal. The body of a training step is recorded again at each step."""
+    key = _key(host, program)
+    with _making:
+        found = None if key is None else _made.get(key)
+        if found is not None:
+            _made.move_to_end(key)
+            return found
+    made: Callable[..., Any] = host.backend.kernel("compile")(host.xp, program, arena=ARENA)
+    if key is not None:
+        with _making:
+            _made[key] = made
+            while len(_made) > KEPT:
+                _made.popitem(last=False)
+    return made
+
+
+def _key(host: Host, program: Program) -> Any:
+    """What is the same of equal programs: operations, arguments, forms and constants. None where constants are large."""
+    numpy = host.backend.kernel("to_numpy")
+    constants = [(n, numpy(host.xp, x)) for n, x in program.constants.items()]
+    if sum(x.nbytes for _, x in constants) > LARGE or any(x.dtype.kind == "O" for _, x in constants):
+        return None
+    values = tuple([(n, x.shape, str(x.dtype), x.tobytes()) for n, x in constants])
+    steps = tuple([(step.op, repr(step.args), step.outs) if isinstance(step, Call) else repr(step) for step in program.steps])
+    forms = {id(spec): spec for spec in program.specs.values()}  # few, and many values of each
+    shown = {i: repr(spec) for i, spec in forms.items()}
+    specs = tuple([(n, shown[id(spec)]) for n, spec in program.specs.items()])
+    return host, steps, specs, values, program.inputs, program.outputs
+
+
+def layered(*groups: Sequence[Any]) -> bool:
+    """Whether something around a loop records it, so that its arrays are layers."""
+    return any(isinstance(x, Layer) for group in groups for x in group)
+
+
+def alike(xs: Sequence[Any], ys: Sequence[Any], host: Host) -> bool:
+    """Whether raw arrays have the same values, but for rounding, as far as these are known; those of another form have not."""
+    if host.backend.capabilities.lazy or host.backend.kernel("control")(host.xp, (*xs, *ys)) is not None:
+        return True
+    return all(tuple(x.shape) == tuple(y.shape) and x.dtype == y.dtype and same_arrays(x, y, host, False) for x, y in zip(xs, ys, strict=True))
+
+
+def other_form(x: Any, y: Any) -> TypeError:
+    """The error for a result that is of another form than at another step."""
+    return TypeError(f"the body of a loop has returned an array of {form(x)} where it returned one of {form(y)} at another step. Return arrays of "
+                     "one form")

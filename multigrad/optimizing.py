@@ -1,0 +1,391 @@
+"""Programs with the same results, bit for bit, and fewer calls.
+
+One pass from the first step to the last, then one back that drops what nothing needs. What is left out, or exchanged, is so only where the result
+has the same values, zeros of two signs told apart (the payload of a nan is not), the same dtype, and the same order in memory, since that decides in
+which order a sum is taken. A backend may know the strides of values. Where it does not, the order is known of what an elementwise operation has made
+(a *dense* value): its strides are those of its operands without gaps.
+
+- Calls of constants are carried out, where the backend can (`Library.evaluate`).
+- A call with the operation and the arguments of an earlier one is that one.
+- x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x, -(-x), and changes of dtype, shape or order that change nothing, are x.
+- x + -y is x - y, x - -y is x + y, and x + (-y) * z is x - y * z.
+- An operand of an elementwise operation need not be broadcast to the shape that the other one has.
+
+Two outputs stay two values: what returns them may write to one of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import copysign, prod
+from typing import Any
+
+from .program import Call, Guard, Program, Ref, Write, is_on_numbers
+from .registry import OPS
+
+LARGEST = 1 << 16
+"""How many elements the result of a call of constants may have to be kept."""
+
+CHECKS = frozenset(("known_index", "refuse"))
+"""Operations that raise what the function is to raise: they stay though nothing needs their result."""
+
+
+def _none(*_: Any) -> None:
+    return None
+
+
+def taken(args: tuple[Any, ...]) -> list[int]:
+    """The numbers of the values among arguments, as `program.refs`: a list, which is faster for few."""
+    found = []
+    for x in args:
+        kind = type(x)
+        if kind is Ref:
+            found.append(x.number)
+        elif kind is tuple:
+            found += taken(x)
+    return found
+
+
+@dataclass(frozen=True)
+class Library:
+    """What a backend knows of its arrays.
+
+    evaluate  given a Call and the values of its arguments, the tuple of its outputs; None, or an error, where it is to stay in the program
+    uniform   the Python scalar that a constant holds everywhere; None where it holds several, or might decide the order in memory of a result
+    alike     whether two values have the same shape, dtype and strides; None where that is not known
+    """
+
+    evaluate: Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None] = _none
+    uniform: Callable[[Any], Any] = _none
+    alike: Callable[[int, int], bool | None] = _none
+
+
+def optimized(program: Program, library: Library | None = None) -> Program:
+    """A program with the inputs, outputs, guards and writes of `program`, and fewer calls."""
+    return renamed(program, library)[0]
+
+
+def renamed(program: Program, library: Library | None = None) -> tuple[Program, dict[int, int], dict[int, int]]:
+    """`optimized`, which values are others now, and those that are new, each with an old one of its shape, dtype and order in memory."""
+    pass_ = _Pass(program, library or Library())
+    for step in program.steps:
+        pass_.take(step)
+    outputs = tuple(map(pass_.named, program.outputs))
+    return live(Program(program.inputs, pass_.constants, pass_.specs, pass_.steps, outputs)), pass_.names, pass_.made_like
+
+
+def live(program: Program) -> Program:
+    """Without what outputs, guards and writes do not need."""
+    needed = set(program.outputs)
+    steps: list[Call | Guard | Write] = []
+    for step in reversed(program.steps):
+        if isinstance(step, Call):
+            if needed.isdisjoint(step.outs) and step.op.name not in CHECKS:
+                continue
+            needed.update(taken(step.args))
+        else:
+            needed.add(step.value)
+        steps.append(step)
+    constants = {n: x for n, x in program.constants.items() if n in needed}
+    return replace(program, constants=constants, steps=steps[::-1])
+
+
+class _Pass:
+    """What is known before a step: the steps so far, what values are called now, and what they are made of."""
+
+    def __init__(self, program: Program, library: Library) -> None:
+        self.program, self.library = program, library
+        self.specs, self.constants = dict(program.specs), dict(program.constants)
+        self.outputs = set(program.outputs)
+        self.steps: list[Call | Guard | Write] = []
+        self.names: dict[int, int] = {}  # values that are others
+        self.known: dict[Any, Call] = {}
+        self.guards: set[Any] = set()
+        self.made: dict[int, Call] = {}  # what made a value, where a rule may ask
+        self.dense: set[int] = set()
+        self.made_like: dict[int, int] = {}
+        self.next = max(program.specs, default=-1) + 1
+        self.used = Counter(n for step in program.steps for n in (taken(step.args) if isinstance(step, Call) else (step.value,)))
+        self.kinds: dict[Any, str] = {}
+        self.broadcast: set[int] = set()
+        self.used.update(program.outputs)
+        self.scalars: dict[int, Any] = {}
+
+    def named(self, number: int) -> int:
+        return self.names.get(number, number)
+
+    def take(self, step: Call | Guard | Write) -> None:
+        if isinstance(step, Call):
+            self.call(step)
+        elif isinstance(step, Write):
+            self.steps.append(replace(step, value=self.named(step.value)))
+        else:
+            value = self.named(step.value)
+            key = value, step.kind, repr(step.expected)
+            if value not in self.constants and key not in self.guards:
+                self.guards.add(key)
+                self.steps.append(replace(step, value=value))
+
+    def call(self, call: Call) -> None:
+        args = self.renamed(call.args)
+        call = call if args is call.args else replace(call, args=args)
+        if is_on_numbers(self.program, call):
+            self.steps.append(call)
+            return
+        if self.folded(call):
+            return
+        rule = RULES.get(call.op.name)
+        if rule is not None:
+            found = rule(self, call, *call.args)
+            if isinstance(found, Ref):
+                if self.rename(call.outs[0], found.number):
+                    return
+            elif found is not None:
+                call = found
+        if self.broadcast:
+            call = self.unbroadcast(call)
+        key = _key(call)
+        earlier = self.known.get(key)
+        if earlier is not None and all(map(self.may_rename, call.outs, earlier.outs)):
+            for out, other in zip(call.outs, earlier.outs, strict=True):
+                self.names[out] = other
+            return
+        if key is not None:
+            self.known.setdefault(key, call)
+        self.steps.append(call)
+        op = call.op
+        if op.outputs == ():
+            self.made[call.outs[0]] = call
+            if op.name == "broadcast_to":
+                self.broadcast.add(call.outs[0])
+            if op.chapter == "elementwise" and not op.view:
+                self.dense.add(call.outs[0])
+
+    def renamed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        names = self.names
+        for x in args:
+            if (type(x) is Ref and x.number in names) or type(x) is tuple:
+                return tuple([Ref(names[x.number]) if type(x) is Ref and x.number in names else self.renamed(x) if type(x) is tuple else x
+                              for x in args])
+        return args
+
+    def may_rename(self, out: int, other: int) -> bool:
+        return out not in self.outputs or other not in self.outputs
+
+    def rename(self, out: int, other: int) -> bool:
+        """Call the value `out` by the name of `other` from now on, if they need not stay two."""
+        if not self.may_rename(out, other):
+            return False
+        self.names[out] = other
+        if out in self.outputs:
+            self.outputs.add(other)
+        return True
+
+    def folded(self, call: Call) -> bool:
+        """Carry out a call of constants."""
+        constants = self.constants
+        for n in taken(call.args):
+            if n not in constants:
+                return False
+        if call.op.name in CHECKS:
+            return False
+        if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
+            return False
+        try:
+            found = self.library.evaluate(call, _given(call.args, constants))
+        except Exception:  # what is raised is for the program to raise
+            return False
+        if found is None:
+            return False
+        constants.update((out, x) for out, x in zip(call.outs, found, strict=True) if out >= 0)
+        return True
+
+    # What rules ask
+
+    def scalar(self, x: Any) -> Any:
+        """The Python scalar that an operand is everywhere, None where it is not known to be one."""
+        if type(x) is not Ref:
+            return x if type(x) in (bool, int, float, complex) else None
+        if x.number not in self.constants:
+            return None
+        if x.number not in self.scalars:
+            self.scalars[x.number] = self.library.uniform(self.constants[x.number])
+        return self.scalars[x.number]
+
+    def same(self, x: Any, out: int) -> bool:
+        """Whether the value `x` has the shape and the dtype of the result `out`."""
+        a, b = self.specs[x.number], self.specs[out]
+        return a.shape == b.shape and a.dtype == b.dtype and a.number is b.number is None
+
+    def stays(self, x: Any, call: Call) -> Any:
+        """`x` where the result of the call would be a copy of it, in the same order in memory."""
+        return x if type(x) is Ref and self.alike(x, call.outs[0]) else None
+
+    def alike(self, x: Any, out: int) -> bool:
+        """Whether `x` and a result of an operation on each of its elements have the same shape, dtype and order in memory."""
+        if not self.same(x, out):
+            return False
+        known = self.library.alike(x.number, out)
+        return x.number in self.dense if known is None else known
+
+    def negated(self, x: Any) -> Any:
+        """The operand y of an x that is -y, and lies in memory as y does."""
+        made = self.made.get(x.number) if type(x) is Ref else None
+        if made is None or made.op.name != "negative":
+            return None
+        y = made.args[0]
+        return y if self.alike(y, x.number) else None
+
+    def without_sign(self, x: Any) -> Any:
+        """y, or the product y * z, of an x that is -y or (-y) * z: that product is a new call, in the place of one that nothing else uses."""
+        y = self.negated(x)
+        made = self.made.get(x.number) if type(x) is Ref else None
+        if y is not None or made is None or made.op.name not in ("multiply", "divide") or self.used[x.number] > 1 or self.kind(x.number) != "f":
+            return y
+        for i, factor in enumerate(made.args):
+            y = self.negated(factor)
+            if y is not None and self.same(y, x.number):
+                n, self.next = self.next, self.next + 1
+                self.specs[n], self.made_like[n] = self.specs[x.number], x.number
+                self.steps.append(replace(made, args=(y, made.args[1]) if i == 0 else (made.args[0], y), outs=(n,)))
+                if x.number in self.dense:
+                    self.dense.add(n)
+                return Ref(n)
+        return None
+
+    def kind(self, out: int) -> str:
+        """The first letter of the dtype's name: "f" of a float, "i" or "u" of an integer, "c" of a complex number, "b" of a boolean."""
+        dtype = self.specs[out].dtype
+        found = self.kinds.get(dtype)
+        if found is None:
+            found = self.kinds[dtype] = str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
+        return found
+
+    def unbroadcast(self, call: Call) -> Call:
+        """The call with operands as they were before they were broadcast to the shape of another one."""
+        if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":  # which may look at an exponent without axes
+            return call
+        shape = self.specs[call.outs[0]].shape
+        args = list(call.args)
+        for i, x in enumerate(args):
+            other = args[1 - i]
+            made = self.made.get(x.number) if type(x) is Ref and x.number in self.broadcast else None
+            if made is not None and type(other) is Ref and self.specs[other.number].shape == shape \
+                    and (other.number in self.dense or self.library.alike(other.number, call.outs[0])) \
+                    and self.specs[made.args[0].number].dtype == self.specs[other.number].dtype:
+                args[i] = made.args[0]
+        return call if all(a is b for a, b in zip(args, call.args, strict=True)) else replace(call, args=tuple(args))
+
+
+def _given(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
+    return tuple(values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x for x in args)
+
+
+def _key(call: Call) -> Any:
+    """What two calls of the same result have in common; None where their arguments cannot be compared."""
+    key = call.op, _frozen(call.args)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _frozen(x: Any) -> Any:
+    """An argument as it can be compared: 1, 1.0 and True are three, and zeros of two signs are two. A value is its number."""
+    kind = type(x)
+    if kind is Ref:
+        return x.number
+    if kind is tuple:
+        return tuple([_frozen(y) for y in x])
+    if kind in (int, float, complex, bool):
+        return kind, repr(x)
+    return (slice, _frozen((x.start, x.stop, x.step))) if kind is slice else x
+
+
+# ----- Rules: what a call is instead, a Ref or another Call, or None -----
+
+
+def _is(x: Any, value: int) -> bool:
+    return x is not None and type(x) is not bool and x == value
+
+
+def _one_or_other(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
+    """A product with 1. Not of complex numbers: (inf + 0j) * 1 has a nan."""
+    if p.kind(call.outs[0]) not in ("f", "i", "u"):
+        return None
+    return p.stays(x1, call) if _is(p.scalar(x2), 1) else p.stays(x2, call) if _is(p.scalar(x1), 1) else None
+
+
+def _divided(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
+    return p.stays(x1, call) if p.kind(call.outs[0]) == "f" and _is(p.scalar(x2), 1) else None
+
+
+def _adds_nothing(p: _Pass, out: int, zero: Any) -> bool:
+    """Whether x + zero is x: -0.0 + 0.0 is 0.0, so of floats it is -0.0 alone."""
+    if not _is(zero, 0) or type(zero) is complex:
+        return False
+    return p.kind(out) in ("i", "u") or (type(zero) is float and copysign(1.0, zero) < 0 and p.kind(out) == "f")
+
+
+def _sum(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
+    out = call.outs[0]
+    if _adds_nothing(p, out, p.scalar(x2)):
+        return p.stays(x1, call)
+    if _adds_nothing(p, out, p.scalar(x1)):
+        return p.stays(x2, call)
+    for x, negative in ((x1, x2), (x2, x1)):
+        if type(x) is Ref and type(negative) is Ref and p.same(negative, out):
+            y = p.without_sign(negative)
+            if y is not None:
+                return replace(call, op=OPS["subtract"], args=(x, y))
+    return None
+
+
+def _difference(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
+    out, zero = call.outs[0], p.scalar(x2)
+    if _is(zero, 0) and (p.kind(out) in ("i", "u") or (p.kind(out) == "f" and (type(zero) is int or copysign(1.0, zero) > 0))):
+        return p.stays(x1, call)  # -0.0 - 0.0 is -0.0
+    if type(x1) is Ref and type(x2) is Ref and p.same(x2, out):
+        y = p.without_sign(x2)
+        if y is not None:
+            return replace(call, op=OPS["add"], args=(x1, y))
+    return None
+
+
+def _power(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
+    return p.stays(x1, call) if _is(p.scalar(x2), 1) and p.kind(call.outs[0]) in ("f", "i", "u") else None
+
+
+def _negative(p: _Pass, call: Call, x: Any) -> Any:
+    return p.negated(x)
+
+
+def _positive(p: _Pass, call: Call, x: Any) -> Any:
+    return p.stays(x, call)
+
+
+def _cast(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
+    copies = settings[list(call.op.roles).index("copy") - 1]
+    if not p.same(x, call.outs[0]):
+        return None
+    return x if copies is False else p.stays(x, call)
+
+
+def _unchanged(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
+    """A view of all of `x` in its shape."""
+    if "copy" in call.op.roles and settings[list(call.op.roles).index("copy") - 1]:
+        return None
+    return x if p.same(x, call.outs[0]) else None
+
+
+def _permuted(p: _Pass, call: Call, x: Any, axes: Any) -> Any:
+    return x if type(axes) is tuple and axes == tuple(range(len(axes))) else None
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "add": _sum, "astype": _cast, "broadcast_to": _unchanged, "divide": _divided, "multiply": _one_or_other, "negative": _negative,
+    "permute_dims": _permuted, "positive": _positive, "pow": _power, "reshape": _unchanged, "subtract": _difference,
+}
