@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import platform
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +47,7 @@ def _after(script: str, arguments: Sequence[str], argv: Sequence[str]) -> Sequen
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("multigrad", description="torch.autograd for every Python array library.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions of multigrad, of Python and of the array libraries here")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     backends = commands.add_parser("backends", help="the known array libraries: where each comes from, its state or error",
@@ -56,8 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     ops = commands.add_parser("ops", help="the known operations and how each is differentiated",
                               description="List the operations: those of the standard, of the derivative rules, and of plugins. For each: its "
                                      "kind; the arguments that a gradient can be taken by, with the arrays that the backward pass keeps for "
-                                     "it (ans: the result); its modes; the backends here that have a form of their own; where it is declared.")
+                                     "it (ans: the result); its modes; the backends here that have a form of their own; where it is declared. On a "
+                                     "terminal that is too narrow for all of this, the last columns are left out.")
     ops.add_argument("pattern", nargs="?", default="", help="only names that contain this")
+    ops.add_argument("--grep", default="", metavar="REGEX", help="only those whose name or description this is found in, in upper or lower case")
     ops.add_argument("--chapter", default="", help="only this chapter of the standard (elementwise, statistical, ...)")
     ops.set_defaults(run=_ops)
 
@@ -68,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     conformance.add_argument("--backend", action="append", default=[], metavar="NAME", help="repeatable; default: every one that works here")
     conformance.add_argument("--samples", choices=("short", "full", "random"), default="short",
                              help="a few canonical shapes, every sample, or shapes and values that hypothesis draws")
+    conformance.add_argument("--limit", type=float, default=600.0, metavar="SECONDS",
+                             help="end a backend that takes longer for one test, and report it by name (default: 600; 0: never)")
     conformance.add_argument("--json", metavar="PATH", help="write the certificate: the result of each test, versions, the device, the date")
     conformance.add_argument("--report", metavar="PATH.md", help="write the table to a file, or between its markers where it has them")
     conformance.add_argument("--html", metavar="PATH.html", help="write one page that needs nothing else, with search and filters")
@@ -148,7 +157,13 @@ def _ops(options: argparse.Namespace) -> int:
 
     load()
     discovery.load_plugins()
-    found = [op for op in registry.OPS.values() if options.pattern in op.name and options.chapter in ("", op.chapter)]
+    try:
+        wanted = re.compile(options.grep, re.IGNORECASE).search
+    except re.error as error:
+        print(f"--grep takes a regular expression, and {options.grep!r} is none: {error}", file=sys.stderr)
+        return 2
+    found = [op for op in registry.OPS.values() if options.pattern in op.name and options.chapter in ("", op.chapter)
+             and (wanted(op.name) or wanted(op.doc))]
     if not found:
         known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
         print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
@@ -156,8 +171,13 @@ def _ops(options: argparse.Namespace) -> int:
     found.sort(key=lambda op: (op.chapter, op.name))
     usable = _usable_backends()
     rows = [(op.chapter, f"{op.name}{op.signature}", op.kind, _keeps(op), _modes(op), _own(op, usable), _declared_in(op)) for op in found]
-    print(table(("chapter", "operation", "kind", "gradient by: keeps", "modes", "own form on", "declared in"), rows))
+    print(fitted(("chapter", "operation", "kind", "gradient by: keeps", "modes", "own form on", "declared in"), rows, _width()))
     return 0
+
+
+def _width() -> int | None:
+    """How many columns a line may have: those of the terminal; None where the output is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _keeps(op: Any) -> str:
@@ -275,3 +295,57 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["-" * len(h) for h in head], *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+LEFT_OUT_FIRST = (6, 5, 2, 0)
+"""The columns of the operations in the order in which a narrow terminal does without them."""
+
+
+def fitted(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """The table in lines of at most `width` characters: without some columns, which the last line names, and with long cells cut."""
+    columns = list(range(len(head)))
+    left_out: list[str] = []
+    for column in LEFT_OUT_FIRST:
+        if width is None or _total(head, rows, columns) <= width:
+            break
+        columns.remove(column)
+        left_out.append(head[column])
+    most = None if width is None else _longest(head, rows, columns, width)
+    lines = table(tuple(_cut(head[i], most) for i in columns), [tuple(_cut(row[i], most) for i in columns) for row in rows])
+    if not left_out:
+        return lines
+    return f"{lines}\n\n" + textwrap.fill(f"Left out for want of width: {', '.join(left_out)}. A file or a pipe gets all.", max(width or 0, 20))
+
+
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[int]:
+    return [max(len(line[i]) for line in (head, *rows)) for i in columns]
+
+
+def _total(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
+    return sum(_widths(head, rows, columns)) + 2 * (len(columns) - 1)
+
+
+def _longest(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], width: int) -> int:
+    """How long a cell may be, so that lines fit."""
+    widths = _widths(head, rows, columns)
+    room = width - 2 * (len(columns) - 1)
+    return next((n for n in range(max(widths), 8, -1) if sum(min(w, n) for w in widths) <= room), 8)
+
+
+def _cut(cell: str, most: int | None) -> str:
+    return cell if most is None or len(cell) <= most else cell[:most - 1] + "…"
+
+
+class _Version(argparse.Action):
+    """Print versions, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import multigrad
+
+        from .backends import discovery
+
+        print(f"multigrad {multigrad.__version__} (Python {platform.python_version()})")
+        for b in sorted(discovery.listing(), key=lambda b: b.name):
+            if b.library_version:
+                print(f"{b.module} {b.library_version}")
+        parser.exit()

@@ -37,6 +37,10 @@ STAND_IN_EXEMPTIONS = {
 }
 
 
+FOUND = "multigrad has looked: "
+"""How the line begins that `look` answers by. A library may print as well, before and after it."""
+
+
 class TemplateError(Exception):
     """A plugin that cannot be written: its name is no good or taken, its folder exists, or its library cannot be used."""
 
@@ -87,11 +91,10 @@ def _names(kind: str, name: str) -> dict[str, str]:
     distribution, package = f"multigrad-{name.replace('_', '-')}", f"multigrad_{name}"
     if name in OURS or _installed(distribution):
         raise TemplateError(f"the name {name!r} is taken: there is a distribution {distribution} already. Choose another name.")
-    if kind == "backend":
-        taken = next((b for b in discovery.listing() if b.name == name), None)
-        if taken:
-            raise TemplateError(f"the backend name {name!r} is taken by {taken.distribution or 'a backend that is registered'}: choose another name.")
-    else:
+    taken = next((b for b in discovery.listing() if b.name == name), None)
+    if taken:
+        raise TemplateError(f"the backend name {name!r} is taken by {taken.distribution or 'a backend that is registered'}: choose another name.")
+    if kind == "rules":
         discovery.load_operations()
         if hasattr(multigrad, name):
             raise TemplateError(f"multigrad.{name} exists already, so operations cannot be under it: choose another name.")
@@ -142,10 +145,11 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
 def _looked_at(module: str) -> dict[str, Any]:
     """What `look` finds, in a process of its own."""
     done = subprocess.run([sys.executable, "-m", "multigrad.templates.look", module], capture_output=True, text=True, check=False)
-    if done.returncode:
+    lines = [line.removeprefix(FOUND) for line in done.stdout.splitlines() if line.startswith(FOUND)]  # the library may print, too
+    if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise TemplateError(f"a process that tried the module {module!r} has ended: {last}")
-    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    seen: dict[str, Any] = json.loads(lines[-1])
     if "error" in seen:
         raise TemplateError(seen["error"])
     return seen

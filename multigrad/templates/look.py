@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends import discovery
+from . import FOUND
 
 
 class _Foreign:
@@ -69,4 +70,4 @@ def _holds(test: Callable[[], bool]) -> bool:
 
 
 if __name__ == "__main__":
-    print(json.dumps(look(sys.argv[1])))
+    print(f"\n{FOUND}{json.dumps(look(sys.argv[1]))}")

@@ -8,13 +8,16 @@ from typing import Any
 
 from ... import observe
 from ...custom import decorators
-from ...engine import backward, saved
+from ...engine import backward, conversions, saved
 from ...engine.graph import Node
 from ...engine.level import Layer
 from ..graphs.noting import OWN, UNKNOWN, Site, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Who calls the program for purposes of its own: hooks, rules in a backward pass, functions whose derivative is written by hand."""
+
+TELLING = frozenset(module.__file__ for module in (observe, conversions))
+"""Who tells observers, and so is called by what they are told of."""
 
 
 def nodes_of(x: Any) -> list[Node | None]:
@@ -70,8 +73,8 @@ def program(frame: FrameType | None) -> FrameType | None:
 def caller() -> FrameType | None:
     """The frame that called what observers are being told of."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != observe.__file__:
+    while frame is not None and frame.f_code.co_filename not in TELLING:
         frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename == observe.__file__:
+    while frame is not None and frame.f_code.co_filename in TELLING:
         frame = frame.f_back
     return frame

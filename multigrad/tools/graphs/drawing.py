@@ -11,15 +11,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from . import layered
+from . import grouping, layered
 from .folding import Box, Folded, described, fold
 from .page import page
-from .vertices import Graph, Vertex, bytes_kept, collect, tensors_of
+from .vertices import Graph, Vertex, bytes_kept, collect, kind_of, tensors_of
+from .viewer import KINDS
 
 FORMATS = ("dot", "svg", "png", "html")
 FILL = {"leaf": "#dbeafe", "operation": "#f3f4f6", "group": "#ede9fe", "output": "#dcfce7"}
 STROKE = {"leaf": "#3b82f6", "operation": "#9ca3af", "group": "#8b5cf6", "output": "#22c55e"}
 CHANGED = "#dc2626"
+OPENED = 400
+"""A folded graph of at most so many operations is whole in its page, where its labels can be opened."""
 
 
 def draw(tensor: Any, params: Any = None, *, format: str | None = None, path: Any = None, fold: bool | None = None,
@@ -51,11 +54,12 @@ class GraphPicture:
     """The picture of a graph. `boxes` and `arrows` are what is drawn; `graph` has all vertices."""
 
     def __init__(self, graph: Graph, fold_: bool | None, most: int) -> None:
-        self.graph = graph
+        self.graph, self.most = graph, most
         found: Folded = fold(graph, most, fold_)
         self.boxes, self.arrows, self.folded = found.boxes, found.arrows, found.folded
         for box in self.boxes:
             _describe(box)
+        self.groups = grouping.grouped(self.boxes, self.arrows)
 
     @property
     def summary(self) -> str:
@@ -81,6 +85,7 @@ class GraphPicture:
             red = CHANGED if box.changed else STROKE[box.kind]
             tip = _quoted("\n".join(box.tip))
             lines.append(f'  n{box.number} [label="{text}", fillcolor="{FILL[box.kind]}", color="{red}", tooltip="{tip}"];')
+        lines += _clusters(self.groups, "  ")
         for a in self.arrows:
             extra = f' [label="× {a.count}"]' if a.count > 1 and not a.back and self.folded else " [style=dashed, constraint=false]" if a.back else ""
             lines.append(f"  n{a.start} -> n{a.end}{extra};")
@@ -90,13 +95,13 @@ class GraphPicture:
     def layout(self) -> layered.Layout:
         """Where everything stands in the pictures that are laid out here."""
         sizes = [(max(len(titled(b)) * 7.7, *(len(r) * 6.2 for r in b.rows), 40.0) + 20, 24.0 + 13 * len(b.rows)) for b in self.boxes]
-        return layered.lay_out(sizes, [(a.start, a.end, a.back) for a in self.arrows], [b.kind == "leaf" for b in self.boxes])
+        return grouping.lay_out(self.groups, sizes, self.arrows, [b.kind == "leaf" for b in self.boxes])
 
     @cached_property
     def drawing(self) -> str:
         """The picture as SVG elements, laid out without Graphviz."""
         lay = self.layout
-        parts = []
+        parts = [_frame(group) for group in self.groups.groups()]
         for arrow, way in zip(self.arrows, lay.ways, strict=True):
             dashed = ' stroke-dasharray="5 3"' if arrow.back else ""
             parts.append(f'<path d="{_curve(way)}" fill="none" stroke="#9ca3af" stroke-width="1.2" marker-end="url(#tip)"{dashed}'
@@ -105,7 +110,7 @@ class GraphPicture:
             x, y = cell.x - cell.width / 2, cell.y - cell.height / 2
             red = CHANGED if box.changed else STROKE[box.kind]
             width = 2 if box.changed or box.kind == "group" else 1
-            parts.append(f'<g class="box" data-box="{box.number}"><title>{escape(chr(10).join(box.tip))}</title>')
+            parts.append(f'<g class="box{" changed" * box.changed}" data-box="{box.number}"><title>{escape(chr(10).join(box.tip))}</title>')
             for shift in (5, 0) if box.times > 1 else (0,):
                 parts.append(f'<rect x="{x + shift:.1f}" y="{y + shift:.1f}" width="{cell.width:.1f}" height="{cell.height:.1f}" rx="6" '
                              f'fill="{FILL[box.kind]}" stroke="{red}" stroke-width="{width}"/>')
@@ -124,8 +129,39 @@ class GraphPicture:
     @property
     def html(self) -> str:
         """A page that needs nothing else: the picture, to be moved and zoomed, with all that is known of each box."""
+        shown = self.opened
+        return page(self.summary, shown.elements, shown.data(self is not shown))
+
+    @property
+    def elements(self) -> str:
+        """What stands in the `<svg>` of a page; see viewer.py."""
+        return f'{STYLE}<g id="graph-all">\n{self.drawing}\n</g>'
+
+    @property
+    def opened(self) -> GraphPicture:
+        """The picture that pages show: this one, or one with what is folded by labels as groups, which begin closed."""
+        if not self.folded or len(self.graph.operations) > OPENED or not any(v.labels for v in self.graph.operations):
+            return self
+        whole = GraphPicture(self.graph, False, self.most)
+        return whole if len(whole.groups.items) <= self.most else self
+
+    def data(self, closed: bool = False) -> dict[str, Any]:
+        """What a page has to know of the picture besides its elements; see viewer.py. `closed`: whether groups begin closed."""
         lay = self.layout
-        return page(self.summary, STYLE, self.drawing, lay.width, lay.height, {b.number: b.tip for b in self.boxes})
+        boxes = [{"x": round(c.x, 1), "y": round(c.y, 1), "w": round(c.width, 1), "h": round(c.height, 1), "kind": _kind(b), "tip": b.tip,
+                  "bytes": bytes_kept(b.members)}
+                 for b, c in zip(self.boxes, lay.cells, strict=True)]
+        ways = [[a.start, a.end, [[round(x, 1), round(y, 1)] for x, y in way], a.back] for a, way in zip(self.arrows, lay.ways, strict=True)]
+        groups = [{"name": readable(g.name), **self._counts(g), "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
+                   "x": round(g.x, 1), "y": round(g.y, 1), "w": round(g.width, 1), "h": round(g.height, 1),
+                   "boxes": [item for item in g.items if isinstance(item, int)]} for g in self.groups.groups()]
+        present = {b["kind"] for b in boxes} | ({"group"} if groups else set())
+        return {"width": round(lay.width), "height": round(lay.height), "boxes": boxes, "ways": ways, "groups": groups, "closed": closed,
+                "kinds": [kind for kind in KINDS if kind in present]}
+
+    def _counts(self, group: grouping.Group) -> dict[str, int]:
+        members = [v for number in group.inside() for v in self.boxes[number].members]
+        return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
     def save(self, path: Any, format: str | None = None) -> Path:
         """Write the picture to a file, in the format of its suffix unless `format` says another. Returns the path.
@@ -163,6 +199,28 @@ STYLE = ('<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth
          '<path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
          "<style>.title{font:600 12px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#111827}"
          ".row{font:10.5px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#4b5563}</style>")
+
+
+def _kind(box: Box) -> str:
+    """What the colour of a box tells in a page, one of KINDS."""
+    return "group" if box.kind == "group" else box.kind if box.kind != "operation" else kind_of(box.members[0])
+
+
+def _frame(group: grouping.Group) -> str:
+    """A group in SVG."""
+    return (f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" y="{group.y:.1f}" width="{group.width:.1f}" '
+            f'height="{group.height:.1f}" rx="8" fill="#8b5cf6" fill-opacity=".06" stroke="#8b5cf6" stroke-opacity=".5"/>'
+            f'<text x="{group.x + grouping.PAD:.1f}" y="{group.y + 17:.1f}" class="title" style="text-anchor:start">{escape(group.name)}</text></g>')
+
+
+def _clusters(group: grouping.Group, indent: str) -> list[str]:
+    """The groups in a group, in Graphviz's language."""
+    lines = []
+    for item in group.items:
+        if isinstance(item, grouping.Group):
+            lines += [f'{indent}subgraph cluster_{item.number} {{ label="{_quoted(item.name)}"; style=rounded; color="#8b5cf6";',
+                      f"{indent}  {' '.join(f'n{n};' for n in item.items if isinstance(n, int))}", *_clusters(item, indent + "  "), indent + "}"]
+    return lines
 
 
 def rendered(dot: str, kind: str) -> bytes | None:

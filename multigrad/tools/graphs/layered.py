@@ -7,7 +7,7 @@ to the neighbours as the order allows. An arrow over many rows is drawn past the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,14 +37,19 @@ class Layout:
     height: float
 
 
-def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int, bool]], sources: Sequence[bool]) -> Layout:
+def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int, bool]], sources: Sequence[bool],
+            edges: Mapping[int, int] | None = None) -> Layout:
     """Place boxes of these sizes. Boxes are numbered so that arrows lead to higher numbers, unless they are marked to lead back.
 
     sources  of each box, whether it is to stand just above what it leads to
+    edges    of boxes that stand in a row of their own: -1 above all others, 1 below
     """
     cells = [Cell(w, h) for w, h in sizes]
     forward = [(a, b) for a, b, back in arrows if not back]
     _rank(cells, forward, sources)
+    rows_between = [cell.row for i, cell in enumerate(cells) if i not in (edges or {})]
+    for i, side in (edges or {}).items():
+        cells[i].row = min(rows_between) - 1 if side < 0 else max(rows_between) + 1
     chains, rows = _with_passages(cells, forward)
     above: dict[int, list[int]] = defaultdict(list)
     below: dict[int, list[int]] = defaultdict(list)
@@ -58,7 +63,7 @@ def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, in
     width = max((c.x + c.width / 2 for c in cells), default=0.0)
     ways = []
     for a, b, back in arrows:
-        ways.append(_around(cells[a], cells[b], width + 30) if back else _way([cells[i] for i in chains[a, b]]))
+        ways.append(around(cells[a], cells[b], width + 30) if back else _way([cells[i] for i in chains[a, b]]))
     if any(back for *_, back in arrows):
         width += 50
     height = max((c.y + c.height / 2 for c in cells), default=0.0)
@@ -117,7 +122,7 @@ def _place(cells: list[Cell], rows: list[list[int]], above: dict[int, list[int]]
         for i in row:
             cells[i].y = y + tall / 2
             cells[i].height = cells[i].height or tall  # an arrow passes a row straight
-        y += tall + GAP_Y
+        y += tall + (GAP_Y if tall else GAP_Y / 2)
         x = 0.0
         for i in row:
             cells[i].x = x + cells[i].width / 2
@@ -156,6 +161,6 @@ def _way(cells: Sequence[Cell]) -> list[tuple[float, float]]:
     return [(first.x, first.y + first.height / 2), *passed, (last.x, last.y - last.height / 2)]
 
 
-def _around(start: Cell, end: Cell, x: float) -> list[tuple[float, float]]:
+def around(start: Cell, end: Cell, x: float) -> list[tuple[float, float]]:
     """From the right side of a box to that of an earlier one, with room for those that are drawn as several."""
     return [(start.x + start.width / 2 + 6, start.y), (x, (start.y + end.y) / 2), (end.x + end.width / 2 + 6, end.y)]

@@ -90,6 +90,8 @@ class MemoryReport:
     by_line        Shares by source line
     checkpointing  an estimate, see Checkpointing
     packed         how many arrays are in the hands of saved-tensor hooks, which alone know what they keep
+
+    Of what a checkpoint computes again, the arguments that it keeps for that are counted.
     """
 
     def __init__(self, graph: Graph) -> None:

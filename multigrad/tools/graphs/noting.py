@@ -40,7 +40,7 @@ class Site(NamedTuple):
     @property
     def short(self) -> str:
         """The file without its folders, and the line."""
-        return f"{Path(self.file).name}:{self.line}" if self.line else self.file
+        return f"{Path(shown(self.file)).name}:{self.line}" if self.line else self.file
 
 
 _here = ""
@@ -48,8 +48,17 @@ _here = ""
 
 
 def shown(file: str) -> str:
-    """The name of a file as a message has it."""
-    return file.removeprefix(_here)
+    """The name of a file, or of a cell of a notebook, as a message has it."""
+    return _cell(file) or file.removeprefix(_here)
+
+
+def _cell(file: str) -> str:
+    """`Cell In[3]`, if IPython runs that cell as a file of this name."""
+    ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    compiler = getattr(ask() if callable(ask) else None, "compile", None)
+    name = getattr(compiler, "format_code_name", None)  # since IPython 8
+    parts = name(file) if callable(name) else None
+    return " ".join(parts) if parts else ""
 
 
 def shown_from(folder: str) -> str:

@@ -18,6 +18,9 @@ from ...engine.level import Layer
 from ...engine.tensor import Tensor
 from .noting import Output, Site, dtype_name, note_of, output_of
 
+ARGUMENT = "argument of a checkpoint"
+"""The name of what is saved in the place of an array that a checkpoint computes again."""
+
 
 @dataclass(slots=True)
 class Saved:
@@ -95,6 +98,24 @@ class Graph:
     @property
     def leaves(self) -> list[Vertex]:
         return [v for v in self.vertices if v.leaf]
+
+
+_CHAPTERS = {"elementwise": "elementwise", "linear_algebra": "linear algebra", "linalg": "linear algebra", "fft": "linear algebra",
+             "statistical": "reduction", "sorting": "reduction", "manipulation": "shape and indexing", "indexing": "shape and indexing",
+             "searching": "shape and indexing", "creation": "shape and indexing", "data_type": "shape and indexing",
+             "conversion": "shape and indexing"}
+
+
+def kind_of(v: Vertex) -> str:
+    """What an operation is, in a few words that hold for every operation: by its declaration, then by its chapter of the standard."""
+    if isinstance(v.node, CustomNode):
+        return "own derivative"
+    op = v.node.rule.op
+    if op.kind in ("elementwise", "multilinear"):
+        return "elementwise" if op.kind == "elementwise" or op.chapter == "elementwise" else "linear algebra"
+    if op.kind == "linear" and op.chapter in ("linear_algebra", "linalg"):  # transposes, diagonals
+        return "shape and indexing"
+    return _CHAPTERS.get(op.chapter, "other")
 
 
 def bytes_kept(vertices: Iterable[Vertex]) -> int:
@@ -212,7 +233,7 @@ def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, s
             v.outputs[0] = output_of(leaf)
             v.version = leaf._version
     else:
-        v.saved = list(saved_by(node))
+        v.saved = list({(s.name, *map(id, s.raw)) if s.name is ARGUMENT else id(s): s for s in saved_by(node)}.values())
         v.freed = _is_freed(node)
     return v
 
@@ -254,7 +275,11 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
     if isinstance(value, _saved.Packed):
         raw = tuple(x for data in value.data for x in _raws(data))
         one = raw[0] if len(raw) == 1 and value.shell is None else None
-        yield Saved(name, raw, origin, None if one is None else tuple(one.shape), None if one is None else dtype_name(one.dtype), packed=True)
+        sources = {id(x): (x, recorded) for part in value.data for x, recorded in getattr(part, "sources", tuple)()}
+        for x, recorded in sources.values():  # what is computed again keeps the arguments that it is computed from
+            yield Saved(ARGUMENT, (x,), "input" if recorded else "constant", tuple(x.shape), dtype_name(x.dtype), packed=True)
+        if raw or not sources:
+            yield Saved(name, raw, origin, None if one is None else tuple(one.shape), None if one is None else dtype_name(one.dtype), packed=True)
         return
     if type(value) in SCALARS or not hasattr(value, "dtype"):
         return

@@ -128,6 +128,8 @@ class FunctionEvent(FormattedTimesMixin):
         self._op: Any = None  # the declaration of an operation
         self._rule: object = None  # the run of a rule that called it, see observe.Place
         self._own_time: float | None = None
+        self._cost = 0.0, 0.0  # the microseconds before and behind it that noting it took, which are not of what is around it
+        self._hidden = 0.0  # those of what inside of it is no event any more
 
     def append_kernel(self, name: Any, device: int, duration: float) -> None:
         """Add work on a device."""
@@ -160,11 +162,11 @@ class FunctionEvent(FormattedTimesMixin):
             return self._own_time
         covered, reach = 0.0, float("-inf")
         for child in self.cpu_children:  # sorted by start
-            start, end = max(child.time_range.start, reach), child.time_range.end
+            start, end = max(child.time_range.start - child._cost[0], reach), child.time_range.end + child._cost[1]
             if end > start:
                 covered += end - start
                 reach = end
-        return self.cpu_time_total - covered
+        return self.cpu_time_total - covered - self._hidden
 
     @property
     def device_time_total(self) -> float:

@@ -100,7 +100,7 @@ def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
             ended[i] = True
     for event, us in zip(found, own, strict=True):
         if event.thread == thread:
-            event._own_time = us
+            event._own_time = us - event._hidden - sum(sum(child._cost) for child in event.cpu_children)
 
 
 def merge_twins(events: Sequence[FunctionEvent]) -> set[int]:
@@ -116,6 +116,7 @@ def merge_twins(events: Sequence[FunctionEvent]) -> set[int]:
                 children.append(child)
                 continue
             gone.add(id(child))
+            event._hidden += child._hidden + sum(child._cost)
             children += child.cpu_children
             event.flops += child.flops
             if child.sequence_nr >= 0:

@@ -70,7 +70,7 @@ class profile:
             return
         for name, value in (("experimental_config", experimental_config), ("activity_filters", activity_filters)):
             if value is not None:
-                raise ValueError(f"profile: {name} is for Kineto, PyTorch's own collector of events, which is not there")
+                raise ValueError(f"profile: {name} is for the collector of events Kineto, which is not there")
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:

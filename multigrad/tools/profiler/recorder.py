@@ -40,7 +40,7 @@ def times_devices(use_device: str) -> bool:
 class Detail:
     """What is noted of a call beside its times, where that is asked for."""
 
-    __slots__ = ("alone", "dtypes", "flops", "host", "marks", "shapes", "stack", "structured")
+    __slots__ = ("alone", "around", "dtypes", "flops", "host", "marks", "shapes", "stack", "structured")
 
     def __init__(self) -> None:
         self.shapes: list[Any] | None = None
@@ -51,6 +51,7 @@ class Detail:
         self.flops: Any = 0  # of a node: how often as many as the operation that made it
         self.alone = False  # of a node: its rule runs without hooks
         self.host: Host | None = None
+        self.around: tuple[int, int] | None = None  # where noting it began and ended, if that was measured
 
 
 def sequence(result: Any) -> int:
@@ -287,6 +288,8 @@ def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionE
         event.input_dtypes = None if detail.dtypes is None else [str(dtype) for dtype in detail.dtypes]
         event.stack = detail.stack or []
         event.flops = detail.flops
+        if detail.around is not None:
+            event._cost = (start - detail.around[0]) / 1000, (detail.around[1] - end) / 1000
     return event
 
 

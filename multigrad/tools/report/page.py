@@ -2,416 +2,120 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import escape
 from typing import Any
+
+from ..graphs import viewer
+from ..graphs.page import embedded
+from .script import SCRIPT
+
+_DARK = f"""{viewer.DARK};
+  --text: #e5e7eb; --soft: #9ca3af; --faint: #9ca3af; --back: #111318; --panel: #1b1f27; --line: #2b313c; --thin: #1f242d; --edge: #4b5563;
+  --note: #422006; --note-text: #fde68a; --recording: #6b7280; --look: #2b313c; --area: #1e3a5f; --curve: #60a5fa; --peak: #f87171; --device: #4ade80;
+  --on: #f9fafb; color-scheme: dark"""
+_MEDIA = f"""@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {_DARK} }} }}
+:root[data-theme=dark] {{ {_DARK} }}"""
 
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <title>@TITLE@: profile</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
-body { margin: 0 auto; max-width: 1360px; padding: 0 20px 60px; font: 13px/1.45 Helvetica, Arial, sans-serif; color: #111827; background: #fff }
-h1 { font-size: 21px; margin: 22px 0 10px } h2 { font-size: 16px; margin: 34px 0 8px; border-bottom: 1px solid #e5e7eb; padding-bottom: 5px }
-h3 { font-size: 13px; margin: 18px 0 4px } p { margin: 6px 0; color: #4b5563 }
-.note { background: #fef9c3; padding: 8px 12px; border-radius: 6px; color: #713f12 }
+:root { @LIGHT@; --text: #111827; --soft: #4b5563; --faint: #6b7280; --back: #fff; --panel: #f9fafb; --line: #e5e7eb; --thin: #f3f4f6;
+  --edge: #d1d5db;
+  --note: #fef9c3; --note-text: #713f12; --forward: #60a5fa; --backward: #fb923c; --label: #c4b5fd; --python: #6ee7b7; --recording: #d1d5db;
+  --look: #e5e7eb; --area: #dbeafe; --curve: #2563eb; --peak: #dc2626; --device: #16a34a; --on: #111827; color-scheme: light }
+@MEDIA@
+body { margin: 0 auto; max-width: 1360px; padding: 0 20px 60px; font: 13px/1.45 Helvetica, Arial, sans-serif; color: var(--text);
+  background: var(--back) }
+h1 { font-size: 21px; margin: 22px 0 10px; overflow-wrap: anywhere }
+h2 { font-size: 16px; margin: 34px 0 8px; border-bottom: 1px solid var(--line); padding-bottom: 5px }
+h3 { font-size: 13px; margin: 18px 0 4px; overflow-wrap: anywhere } p { margin: 6px 0; color: var(--soft) }
+.note { background: var(--note); padding: 8px 12px; border-radius: 6px; color: var(--note-text) }
 #summary { display: flex; flex-wrap: wrap; gap: 8px }
-#summary div { background: #f9fafb; border: 1px solid #e5e7eb; border-radius: 6px; padding: 6px 12px; overflow-wrap: anywhere }
-#summary span { display: block; color: #6b7280; font-size: 11px }
-.tools { display: flex; gap: 10px; align-items: center; margin: 6px 0; flex-wrap: wrap }
-button, input { font: inherit; border: 1px solid #d1d5db; border-radius: 5px; background: #fff; padding: 3px 9px } button { cursor: pointer }
+#summary div { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 6px 12px; overflow-wrap: anywhere }
+#summary span { display: block; color: var(--faint); font-size: 11px }
+.tools { display: flex; gap: 10px; align-items: center; margin: 6px 0; flex-wrap: wrap } .hint { color: var(--faint) }
+button, input { font: inherit; color: inherit; border: 1px solid var(--edge); border-radius: 5px; background: var(--back); padding: 3px 9px }
+button { cursor: pointer }
 .key { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 4px; vertical-align: -1px }
-table { border-collapse: collapse; width: 100% } th { text-align: left; background: #f9fafb; white-space: nowrap }
+#whole { display: flex; height: 26px; border-radius: 6px; overflow: hidden; margin: 8px 0 } #whole i { display: block; min-width: 1px }
+table { border-collapse: collapse; width: 100% } th { text-align: left; background: var(--panel); white-space: nowrap }
 th { position: sticky; top: 0; z-index: 1 }
-th, td { padding: 3px 9px; border-bottom: 1px solid #f3f4f6; vertical-align: top }
+th, td { padding: 3px 9px; border-bottom: 1px solid var(--thin); vertical-align: top }
 td.text { overflow-wrap: anywhere; min-width: 72px }
+td.code { white-space: pre; font: 12px/1.45 ui-monospace, Menlo, Consolas, monospace; width: 99% }
+details { margin-top: 10px } summary { cursor: pointer; padding: 3px 0; overflow-wrap: anywhere }
+.source td { border: 0; padding-top: 0; padding-bottom: 0 } .source tr.hot td.code { background: var(--panel) }
 th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
-.sortable th { cursor: pointer; user-select: none } .sortable th:hover { background: #e5e7eb }
-td.bar { position: relative } td.bar i { position: absolute; right: 0; top: 3px; bottom: 3px; opacity: .3; border-radius: 2px }
+.sortable th { cursor: pointer; user-select: none } .sortable th:hover { background: var(--line) }
+td.bar { position: relative } td.bar i { position: absolute; left: 0; top: 3px; bottom: 3px; opacity: .3; border-radius: 2px }
 td.bar span { position: relative }
-.scroll { max-height: 300px; overflow: auto; border: 1px solid #e5e7eb; border-radius: 6px }
-#flame-box { max-height: 560px; overflow-y: auto; overflow-x: hidden; border: 1px solid #e5e7eb; border-radius: 6px }
-canvas { display: block; width: 100%; cursor: grab } canvas.moving { cursor: grabbing }
-#memory { border: 1px solid #e5e7eb; border-radius: 6px; margin-top: 8px }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 22px } @media (max-width: 900px) { .pair { grid-template-columns: 1fr } }
-#graph { height: 640px; border: 1px solid #e5e7eb; border-radius: 6px; overflow: hidden; cursor: grab }
-#graph svg { width: 100%; height: 100%; display: block } #graph .box { cursor: default } path.on { stroke: #111827; stroke-width: 2 }
-#tooltip { position: fixed; display: none; max-width: 620px; padding: 8px 11px; background: #111827; color: #f9fafb; border-radius: 6px; z-index: 3;
-  white-space: pre-wrap; overflow-wrap: anywhere; font: 12px/1.45 ui-monospace, Menlo, Consolas, monospace; pointer-events: none }
+.scroll { max-height: 300px; overflow: auto; border: 1px solid var(--line); border-radius: 6px } #source .scroll { max-height: 460px }
+#parts { max-height: none }
+#flame-box, #stacks { max-height: 560px; overflow-y: auto; overflow-x: hidden; border: 1px solid var(--line); border-radius: 6px }
+#stacks { position: relative }
+#stacks div { position: absolute; height: 17px; overflow: hidden; white-space: nowrap; font-size: 11px; line-height: 17px; padding: 0 3px;
+  box-sizing: border-box; border-radius: 2px; border-right: 1px solid var(--back); color: #111827; cursor: pointer }
+canvas { display: block; width: 100%; cursor: grab; touch-action: pan-y } canvas.moving { cursor: grabbing }
+#memory { border: 1px solid var(--line); border-radius: 6px; margin-top: 8px }
+.pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 0 22px }
+@STYLES@#graph { height: 640px; border: 1px solid var(--line); border-radius: 6px; margin-top: 8px }
+#tooltip { position: fixed; display: none; max-width: min(620px, 92vw); padding: 8px 11px; background: #111827; color: #f9fafb; border-radius: 6px;
+  z-index: 3; white-space: pre-wrap; overflow-wrap: anywhere; font: 12px/1.45 ui-monospace, Menlo, Consolas, monospace; pointer-events: none }
+@media (max-width: 900px) { .pair { grid-template-columns: minmax(0, 1fr) } }
+@media (max-width: 600px) { body { padding: 0 10px 40px } th, td { padding: 3px 5px } td.text { min-width: 0; white-space: nowrap }
+  #parts td.text:last-child { min-width: 150px; white-space: normal }
+  #graph { max-height: 420px } .wide { display: none } }
 </style>
 </head>
 <body>
 <h1>@TITLE@</h1>
 <noscript><p class="note">Tables and charts are drawn by JavaScript, which is off here: there is only the picture of the graph.</p></noscript>
 <div id="summary"></div>
+<div class="tools"><button id="dark">dark or light</button><button id="save">Chrome trace</button>
+<span class="hint">The trace opens in chrome://tracing and in Perfetto.</span></div>
 <div id="notes"></div>
+<section id="total"><h2>Where the time went</h2><div id="whole"></div><div class="scroll" id="parts"></div><p id="total-text"></p></section>
 <section id="operations"><h2>Time by operation</h2>
 <p>Self time is without the operations inside. Click a header to sort.</p>
 <div class="tools"><input id="filter" type="search" placeholder="filter by name"></div><div class="scroll" id="averages"></div></section>
+<section id="by-line"><h2>Time by line</h2>
+<p>The time of operations, and of the nodes that they made, at the innermost line of the program. Plain Python in between is not measured by line.</p>
+<div class="scroll" id="lines"></div><div id="source"></div></section>
+<section id="aggregated"><h2>Flame graph</h2>
+<p>All calls with the same lines around them are one box, as wide as they took together. A node stands on the lines of its operation.</p>
+<div class="tools"><button id="out-of">all</button><span class="hint">click a box: zoom to it</span></div><div id="stacks"></div></section>
 <section id="timeline"><h2>Forward and backward</h2>
-<div class="tools"><span><i class="key" style="background:#60a5fa"></i>forward</span>
-<span><i class="key" style="background:#fb923c"></i>backward</span>
-<span><i class="key" style="background:#c4b5fd"></i>label</span>
-<span><i class="key" style="background:#d1d5db"></i>this report looking at a graph</span>
+<div class="tools"><span><i class="key" style="background:var(--forward)"></i>forward</span>
+<span><i class="key" style="background:var(--backward)"></i>backward</span>
+<span><i class="key" style="background:var(--label)"></i>label</span>
+<span><i class="key" style="background:var(--recording)"></i>this report looking at a graph</span>
 <input id="find" type="search" placeholder="find"><button id="in">+</button><button id="out">&minus;</button><button id="fit">all</button>
-<span style="color:#6b7280">wheel: zoom, drag: move, click: zoom to an event, double click: all.
+<span class="hint wide">wheel: zoom, drag: move, click: zoom to an event, double click: all.
 An event and its node are outlined together.</span></div>
 <div id="flame-box"><canvas id="flame"></canvas></div></section>
 <section id="bytes"><h2>Memory over time</h2><p id="memory-text"></p><canvas id="memory" height="190"></canvas>
 <div id="holders"></div></section>
 <section id="saved"><h2>Kept for the backward pass</h2><div id="kept"></div></section>
-<section id="picture"><h2>The graph</h2><p id="graph-text"></p><div id="graph"><svg>@DRAWING@</svg></div></section>
+<section id="picture"><h2>The graph</h2><p id="graph-text"></p><div class="graph-tools"></div>
+<div class="graph" id="graph"><svg>@DRAWING@</svg></div></section>
 <div id="tooltip"></div>
 <script type="application/json" id="data">@DATA@</script>
 <script>
+"use strict";
 @SCRIPT@
 </script>
 </body>
 </html>
 """
 
-_SCRIPT = r"""
-"use strict";
-const D = JSON.parse(document.getElementById("data").textContent), T = D.trace, M = D.memory;
-const $ = id => document.getElementById(id), tip = $("tooltip");
-const KIND = { 0: "forward", 1: "backward", 7: "label" }, HUE = { 0: "#60a5fa", 1: "#fb923c", 7: "#c4b5fd" };
-function el(tag, text, cls) {
-  const e = document.createElement(tag);
-  if (text !== undefined) e.textContent = text;
-  if (cls) e.className = cls;
-  return e;
-}
-function time(ns) {
-  const a = Math.abs(ns);
-  if (a < 1e3) return ns.toFixed(0) + " ns";
-  return a < 1e6 ? (ns / 1e3).toFixed(1) + " µs" : a < 1e9 ? (ns / 1e6).toFixed(2) + " ms" : (ns / 1e9).toFixed(3) + " s";
-}
-function bytes(n) {
-  for (const unit of ["B", "KiB", "MiB", "GiB"]) {
-    if (Math.abs(n) < 1024 || unit === "GiB") return (unit === "B" ? n.toLocaleString("en") : n.toFixed(1)) + " " + unit;
-    n /= 1024;
-  }
-}
-function tell(e, text) {
-  if (!text) { tip.style.display = "none"; return }
-  tip.textContent = text; tip.style.display = "block";
-  tip.style.left = Math.max(4, Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
-  tip.style.top = Math.max(4, Math.min(e.clientY + 14, innerHeight - tip.offsetHeight - 8)) + "px";
-}
-const MOST = 500;  /* rows that a table shows */
-/* columns: [title, "number" | "text", what to show of a value, colour of its bar] */
-function table(columns, rows, sorting) {
-  const t = el("table"), head = t.appendChild(el("thead")).appendChild(el("tr")), body = t.appendChild(el("tbody"));
-  const most = columns.map((c, i) => c[3] ? Math.max(1, ...rows.map(r => Math.abs(r[i]))) : 1);
-  let by = sorting === undefined ? -1 : sorting, down = true, shown = rows;
-  function fill() {
-    if (by >= 0) shown.sort((a, b) => (a[by] < b[by] ? -1 : a[by] > b[by] ? 1 : 0) * (down ? -1 : 1));
-    [...head.children].forEach((th, i) => th.textContent = columns[i][0] + (i === by ? (down ? " ▾" : " ▴") : ""));
-    body.replaceChildren(...shown.slice(0, MOST).map(r => {
-      const tr = el("tr");
-      columns.forEach((c, i) => {
-        const td = tr.appendChild(el("td", undefined, c[1] + (c[3] ? " bar" : "")));
-        if (c[3]) {
-          const bar = td.appendChild(el("i"));
-          bar.style.width = 100 * Math.max(0, r[i]) / most[i] + "%"; bar.style.background = typeof c[3] === "string" ? c[3] : c[3](r);
-        }
-        td.appendChild(el("span", c[2] ? c[2](r[i], r) : r[i]));
-      });
-      return tr;
-    }));
-    if (shown.length > MOST) {
-      const td = body.appendChild(el("tr")).appendChild(el("td", "and " + (shown.length - MOST).toLocaleString("en") + " more: filter, or sort"));
-      td.colSpan = columns.length;
-    }
-  }
-  columns.forEach((c, i) => {
-    const th = head.appendChild(el("th", c[0], c[1]));
-    if (sorting !== undefined) th.onclick = () => { down = by === i ? !down : c[1] === "number"; by = i; fill() };
-  });
-  if (sorting !== undefined) t.className = "sortable";
-  fill();
-  t.only = keep => { shown = rows.filter(keep); fill() };
-  return t;
-}
 
-for (const [name, value] of D.summary) {
-  const box = $("summary").appendChild(el("div"));
-  box.appendChild(el("span", name)); box.append(value);
-}
-for (const note of D.notes) $("notes").appendChild(el("p", note, "note"));
-const count = T.start.length;
-if (!count) for (const id of ["operations", "timeline", "bytes"]) $(id).style.display = "none";
-const self = D.averages.reduce((sum, r) => sum + r[3], 0) || 1;
-const averages = table([["operation", "text"], ["kind", "text", k => KIND[k]], ["calls", "number", n => n.toLocaleString("en")],
-  ["self", "number", time, r => HUE[r[1]]], ["self %", "number", x => x.toFixed(1)], ["total", "number", time, r => HUE[r[1]]],
-  ["a call", "number", time], ["self memory", "number", bytes]],
-  D.averages.map(([name, kind, n, own, total, memory]) => [name, kind, n, own, 100 * own / self, total, total / n, memory]), 3);
-$("averages").append(averages);
-$("filter").oninput = e => { const text = e.target.value.toLowerCase(); averages.only(r => r[0].toLowerCase().includes(text)) };
-
-/* the flame chart: events of one row and depth lie apart, sorted by their starts, so that what is visible is found by bisection */
-const ROW = 18, HEAD = 18, AXIS = 22, flame = $("flame"), memory = $("memory");
-const depths = T.rows.map(() => 0);
-for (let i = 0; i < count; i++) depths[T.row[i]] = Math.max(depths[T.row[i]], T.depth[i] + 1);
-const tops = []; let height = AXIS;
-for (const d of depths) { tops.push(height); height += HEAD + d * ROW + 6 }
-flame.style.height = height + "px"; memory.style.height = "190px";
-const lanes = depths.map(d => Array.from({ length: d }, () => []));
-for (let i = 0; i < count; i++) lanes[T.row[i]][T.depth[i]].push(i);
-const partners = new Map();
-for (let i = 0; i < count; i++) if (T.sequence[i] >= 0) {
-  if (!partners.has(T.sequence[i])) partners.set(T.sequence[i], []);
-  partners.get(T.sequence[i]).push(i);
-}
-const WHOLE = Math.max(1, D.end);
-let from = 0, to = WHOLE, hover = -1, wanted = "", due = false;
-if (count) { from = Math.max(0, T.start[0] - WHOLE * 0.005) }
-const FIRST = from;
-let hits = new Set();
-function after(lane, t) {  /* the first event of the lane that ends after t */
-  let a = 0, b = lane.length;
-  while (a < b) { const m = (a + b) >> 1; if (T.start[lane[m]] + T.duration[lane[m]] > t) b = m; else a = m + 1 }
-  return a;
-}
-function prepared(canvas) {
-  const r = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
-  const across = Math.round(w * r), down = Math.round(h * r);
-  if (canvas.width !== across || canvas.height !== down) { canvas.width = across; canvas.height = down }
-  const c = canvas.getContext("2d");
-  c.setTransform(r, 0, 0, r, 0, 0); c.clearRect(0, 0, w, h); c.font = "11px Helvetica, Arial, sans-serif"; c.textBaseline = "middle";
-  return [c, w, h];
-}
-function axis(c, w, h) {
-  const raw = (to - from) / Math.max(2, w / 110), power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= raw) || raw;
-  const [size, unit] = to < 1e3 ? [1, "ns"] : to < 1e6 ? [1e3, "µs"] : to < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  const digits = Math.max(0, Math.ceil(-Math.log10(step / size)));
-  c.strokeStyle = "#eef0f3"; c.fillStyle = "#6b7280"; c.lineWidth = 1;
-  for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
-    const x = Math.round((t - from) / (to - from) * w) + .5;
-    c.beginPath(); c.moveTo(x, 0); c.lineTo(x, h); c.stroke();
-    if (x < w - 50) c.fillText((t / size).toFixed(digits) + " " + unit, x + 3, 10);
-  }
-}
-const widths = new Map();
-function fits(c, text, room) {
-  if (!widths.has(text)) widths.set(text, c.measureText(text).width);
-  if (widths.get(text) <= room) return text;
-  const n = Math.floor(text.length * room / widths.get(text)) - 1;
-  return n < 2 ? "" : text.slice(0, n) + "…";
-}
-let drawn = 0;
-function drawFlame() {
-  const [c, w, h] = prepared(flame), scale = w / (to - from);
-  drawn = 0;
-  axis(c, w, h);
-  c.fillStyle = "#e5e7eb";
-  for (const [s, d, row] of T.looks) if (s < to && s + d > from && row < tops.length)
-    c.fillRect((s - from) * scale, tops[row] + HEAD, Math.max(1, d * scale), depths[row] * ROW);
-  const linked = new Set(hover >= 0 && T.sequence[hover] >= 0 ? partners.get(T.sequence[hover]) : hover >= 0 ? [hover] : []);
-  const outlined = [];
-  lanes.forEach((found, row) => {
-    c.globalAlpha = 1; c.fillStyle = "#374151"; c.fillText(T.rows[row], 6, tops[row] + HEAD / 2);
-    found.forEach((lane, depth) => {
-      const y = tops[row] + HEAD + depth * ROW;
-      let k = after(lane, from);
-      while (k < lane.length && T.start[lane[k]] < to) {
-        const i = lane[k], x = Math.max(-2, (T.start[i] - from) * scale), end = Math.min(w + 2, (T.start[i] + T.duration[i] - from) * scale);
-        const wide = end - x;
-        c.globalAlpha = wanted && !hits.has(T.name[i]) ? .18 : 1;
-        c.fillStyle = HUE[T.scope[i]] || "#9ca3af";
-        drawn++;
-        if (wide < 1) {  /* what ends within this pixel is one with it */
-          c.globalAlpha *= .75;
-          c.fillRect(x, y, 1, ROW - 1);
-          const next = after(lane, from + (Math.floor(x) + 1) / scale);
-          k = Math.max(next, k + 1);
-        } else {
-          c.fillRect(x, y, wide > 3 ? wide - .6 : wide, ROW - 1);
-          if (wide > 24) {
-            const text = fits(c, T.names[T.name[i]], wide - 6);
-            if (text) { c.fillStyle = "#111827"; c.fillText(text, Math.max(x, 0) + 3, y + ROW / 2) }
-          }
-          k++;
-        }
-        if (linked.has(i)) outlined.push([x, y, Math.max(1.5, wide)]);
-      }
-    });
-  });
-  c.globalAlpha = 1; c.strokeStyle = "#111827"; c.lineWidth = 1.6;
-  for (const [x, y, wide] of outlined) c.strokeRect(x, y, wide, ROW - 1);
-}
-function before(t) {  /* how many points of memory lie there or earlier */
-  let a = 0, b = M.points.length;
-  while (a < b) { const m = (a + b) >> 1; if (M.points[m][0] <= t) a = m + 1; else b = m }
-  return a;
-}
-function drawMemory() {
-  const [c, w, h] = prepared(memory), scale = w / (to - from), most = Math.max(1, M.peak[1]), base = h - 8, room = h - 46;
-  axis(c, w, h);
-  const line = column => {
-    const at = n => base - n / most * room;
-    let k = before(from), y = at(k ? M.points[k - 1][column] : 0);
-    const path = new Path2D();
-    path.moveTo(0, y);
-    for (; k < M.points.length && M.points[k][0] <= to; k++) {
-      const p = M.points[k], x = (p[0] - from) * scale, next = at(p[column]);
-      path.lineTo(x, y); path.lineTo(x, next); y = next;
-    }
-    path.lineTo(w, y);
-    return path;
-  };
-  const total = line(1), area = new Path2D(total);
-  area.lineTo(w, base); area.lineTo(0, base);
-  c.fillStyle = "#dbeafe"; c.fill(area); c.strokeStyle = "#2563eb"; c.lineWidth = 1.3; c.stroke(total);
-  if (M.devices) { c.strokeStyle = "#16a34a"; c.stroke(line(2)) }
-  const x = (M.peak[0] - from) * scale;
-  if (x >= 0 && x <= w) {
-    c.strokeStyle = c.fillStyle = "#dc2626"; c.setLineDash([4, 3]); c.beginPath(); c.moveTo(x, 26); c.lineTo(x, base); c.stroke(); c.setLineDash([]);
-    c.beginPath(); c.arc(x, base - room * M.peak[1] / most, 3.5, 0, 7); c.fill();
-    const text = "peak " + bytes(M.peak[1]), wide = c.measureText(text).width;
-    c.fillText(text, x + wide + 10 > w ? x - wide - 6 : x + 6, 28);
-  }
-}
-function draw() { if (!due) { due = true; requestAnimationFrame(() => { due = false; drawFlame(); drawMemory() }) } }
-function show(a, b) {
-  const span = Math.min(WHOLE, Math.max(50, b - a));
-  a = Math.max(0, Math.min(a, WHOLE - span)); from = a; to = a + span; draw();
-}
-function zoom(by, share) { const t = from + (to - from) * share, span = (to - from) * by; show(t - span * share, t + span * (1 - share)) }
-function at(e) {
-  const r = flame.getBoundingClientRect(), y = e.clientY - r.top, t = from + (e.clientX - r.left) / r.width * (to - from);
-  for (let row = 0; row < tops.length; row++) {
-    const depth = Math.floor((y - tops[row] - HEAD) / ROW);
-    if (depth < 0 || depth >= depths[row]) continue;
-    const lane = lanes[row][depth], pixel = (to - from) / r.width, k = after(lane, t - pixel);
-    if (k < lane.length && T.start[lane[k]] <= t + pixel) return lane[k];
-  }
-  return -1;
-}
-function described(i) {
-  const text = [T.names[T.name[i]] + "   (" + (KIND[T.scope[i]] || "") + ")",
-    time(T.duration[i]) + ", self " + time(T.self[i]) + ", from " + time(T.start[i])];
-  if (T.shapes[i] >= 0) text.push("shapes " + T.texts[T.shapes[i]]);
-  if (T.bytes[i]) text.push("memory " + bytes(T.bytes[i]));
-  if (T.sequence[i] >= 0) text.push("sequence number " + T.sequence[i]);
-  if (T.line[i] >= 0) text.push(T.lines[T.line[i]]);
-  return text.join("\n");
-}
-for (const canvas of [flame, memory]) {
-  let start = null, moved = false;
-  canvas.addEventListener("wheel", e => {
-    e.preventDefault();
-    const r = canvas.getBoundingClientRect();
-    if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) { const by = (e.deltaX || e.deltaY) / r.width * (to - from); show(from + by, to + by) }
-    else zoom(Math.exp(e.deltaY * 0.0015), (e.clientX - r.left) / r.width);
-  }, { passive: false });
-  canvas.addEventListener("pointerdown", e => {
-    start = [e.clientX, e.clientY, from, to, $("flame-box").scrollTop];
-    moved = false; canvas.setPointerCapture(e.pointerId);
-  });
-  canvas.addEventListener("pointermove", e => {
-    if (start) {
-      const by = (start[0] - e.clientX) / canvas.clientWidth * (start[3] - start[2]);
-      if (Math.abs(e.clientX - start[0]) + Math.abs(e.clientY - start[1]) > 3) { moved = true; canvas.classList.add("moving") }
-      if (moved) { show(start[2] + by, start[3] + by); if (canvas === flame) $("flame-box").scrollTop = start[4] + start[1] - e.clientY }
-    } else if (canvas === flame) {
-      const i = at(e);
-      if (i !== hover) { hover = i; draw() }
-      tell(e, i < 0 ? "" : described(i));
-    } else {
-      const r = canvas.getBoundingClientRect(), t = from + (e.clientX - r.left) / r.width * (to - from);
-      const a = before(t), [, total, device] = a ? M.points[a - 1] : [0, 0, 0];
-      tell(e, time(t) + "   " + bytes(total) + (M.devices ? ", " + bytes(device) + " of it on devices" : ""));
-    }
-  });
-  canvas.addEventListener("pointerup", e => {
-    const i = start && !moved && canvas === flame ? at(e) : -1;
-    if (i >= 0) { const d = Math.max(T.duration[i], 50); show(T.start[i] - d * .05, T.start[i] + d * 1.05) }
-    start = null; canvas.classList.remove("moving");
-  });
-  canvas.addEventListener("pointerleave", () => { tell(null, ""); if (hover >= 0) { hover = -1; draw() } });
-  canvas.addEventListener("dblclick", () => show(FIRST, WHOLE));
-}
-$("in").onclick = () => zoom(.6, .5); $("out").onclick = () => zoom(1 / .6, .5); $("fit").onclick = () => show(FIRST, WHOLE);
-$("find").oninput = e => {
-  wanted = e.target.value.toLowerCase(); hits = new Set();
-  T.names.forEach((name, i) => { if (name.toLowerCase().includes(wanted)) hits.add(i) });
-  draw();
-};
-addEventListener("resize", draw);
-
-/* who holds memory */
-$("memory-text").textContent = "Arrays that operations and passes of multigrad made, from when they were there until they were freed" +
-  (M.devices ? "; green: those on devices" : "") + ". Peak " + bytes(M.peak[1]) + " at " + time(M.peak[0]) + ", " + bytes(M.last) + " at the end.";
-function section(to, title, content) {
-  const box = to.appendChild(el("div"));
-  box.appendChild(el("h3", title));
-  box.appendChild(el("div", undefined, "scroll")).append(content);
-}
-const HOLD = [["bytes", "number", bytes, "#2563eb"], ["arrays", "number"], ["made by", "text"], ["what", "text"], ["line", "text"]];
-if (M.at_peak.length) section($("holders"), "Alive at the peak", table(HOLD, M.at_peak));
-if (M.at_end.length) section($("holders"), "Alive at the end of the script", table(HOLD, M.at_end));
-const S = D.saved;
-if (!S) $("saved").style.display = "none"; else {
-  const hooks = S.packed ? "; " + S.packed + " arrays in the hands of saved-tensor hooks, not counted" : "";
-  $("kept").appendChild(el("p", "The largest of the graphs looked at, " + S.which + ": " + bytes(S.total) + " by " +
-    S.operations.toLocaleString("en") + " operations. Results, for the backward pass only: " + bytes(S.intermediates) +
-    "; constants (data, masks, indices): " + bytes(S.constants) + "; leaves, kept anyway: " + bytes(S.leaves) + hooks + ". " + S.checkpoint));
-  const pair = $("kept").appendChild(el("div", undefined, "pair"));
-  const share = name => [["bytes", "number", bytes, "#2563eb"], ["arrays", "number"], [name, "text"]];
-  section(pair, "By operation", table(share("operation"), S.by_operation));
-  section(pair, "By line", table(share("line"), S.by_line));
-  section($("kept"), "The largest saved arrays", table([["bytes of its memory", "number", bytes, "#2563eb"], ["how many", "number"],
-    ["saved as", "text"], ["array", "text"], ["what", "text"], ["kept by", "text"], ["line", "text"]], S.largest));
-}
-
-/* the graph */
-$("graph-text").textContent = D.graph;
-const all = $("graph-all");
-if (!all) { if (D.graph) $("graph").style.display = "none"; else $("picture").style.display = "none" }
-else {
-  const view = $("graph"), W = D.width, H = D.height, ways = [...all.querySelectorAll("path")];
-  let k = 1, x = 0, y = 0, grip = null;
-  const place = () => all.setAttribute("transform", `translate(${x} ${y}) scale(${k})`);
-  view.addEventListener("wheel", e => {
-    e.preventDefault();
-    const r = view.getBoundingClientRect(), cx = e.clientX - r.left, cy = e.clientY - r.top;
-    const next = Math.min(4, Math.max(.02, k * Math.exp(-e.deltaY * .0015)));
-    x = cx - (cx - x) * next / k; y = cy - (cy - y) * next / k; k = next; place();
-  }, { passive: false });
-  view.addEventListener("pointerdown", e => { grip = [e.clientX - x, e.clientY - y]; view.setPointerCapture(e.pointerId) });
-  view.addEventListener("pointermove", e => { if (grip) { x = e.clientX - grip[0]; y = e.clientY - grip[1]; place() } });
-  view.addEventListener("pointerup", () => grip = null);
-  for (const box of all.querySelectorAll(".box")) {
-    const id = box.dataset.box;
-    box.querySelector("title").remove();
-    box.addEventListener("pointermove", e => tell(e, D.tips[id].join("\n")));
-    box.addEventListener("pointerenter", () => ways.forEach(p => p.classList.toggle("on", p.dataset.from === id || p.dataset.to === id)));
-    box.addEventListener("pointerleave", () => { tell(null, ""); ways.forEach(p => p.classList.remove("on")) });
-  }
-  const fitted = () => {
-    const w = view.clientWidth, least = Math.max(180, Math.min(640, H * Math.min(1, (w - 40) / W) + 40));
-    view.style.height = least + "px";
-    k = Math.min(1, (w - 40) / W, (least - 40) / H);
-    if (k < .55) { k = Math.min(.9, Math.max(.35, (w - 40) / W)); y = 20 } else y = (least - H * k) / 2;
-    x = (w - W * k) / 2; place();
-  };
-  fitted();
-}
-draw();
-"""
-
-
-def embedded(data: Any) -> str:
-    """JSON that may stand in a page."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def page(title: str, data: dict[str, Any], drawing: tuple[str, float, float]) -> str:
-    """The whole page. `drawing`: SVG, its width and height."""
-    svg, width, height = drawing
-    parts = {"TITLE": escape(title), "DATA": embedded({**data, "width": round(width), "height": round(height)}), "DRAWING": svg, "SCRIPT": _SCRIPT}
-    return re.sub("@(TITLE|DATA|DRAWING|SCRIPT)@", lambda m: parts[m[1]], _PAGE)
+def page(title: str, data: dict[str, Any], drawing: str) -> str:
+    """The whole page. `drawing`: what stands in the `<svg>` of the graph."""
+    parts = {"TITLE": escape(title), "DATA": embedded(data), "DRAWING": drawing, "SCRIPT": viewer.SCRIPT + SCRIPT, "MEDIA": _MEDIA,
+             "LIGHT": viewer.LIGHT, "STYLES": viewer.STYLES}
+    return re.sub(f"@({'|'.join(parts)})@", lambda m: parts[m[1]], _PAGE)

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ..graphs import noting
-from ..graphs.drawing import STYLE, counted, size
+from ..graphs.drawing import counted, size
 from ..graphs.memory import MemoryReport, Share
 from ..profiler import BACKWARD, FORWARD
 from ..profiler.events import EventList
 from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
-from ..profiler.table import format_time
 from ..profiler.trace import _rows
 from .page import page
+from .times import annotated, by_line, flame, split, totals
 from .watch import Held, RunObserver, Seen
 
 LOOK = 8
@@ -30,7 +30,7 @@ ROWS = 40
 
 
 class Run:
-    """A run of a script under the profiler.
+    """A run of a script, or of a block of a program, under the profiler.
 
         run = Run("script.py", ["--epochs", "3"])
         run.begin()
@@ -38,6 +38,9 @@ class Run:
         run.end(status)  # while its arrays are still there
         run.write("report.html")
     """
+
+    subject = "script"
+    """What ran."""
 
     def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
         self.command = shlex.join([script, *arguments])
@@ -49,62 +52,90 @@ class Run:
 
     def begin(self) -> None:
         """Look at all that runs from here on."""
-        self.observer.open()  # before the profiler, which then stands closer to the calls, and does not measure what this takes
-        self.profile.__enter__()
+        self.observer = RunObserver()
+        self.profile.entered, self.profile._recorder = True, self.observer
+        self.observer.open()
 
     def end(self, status: int) -> None:
         """Look no more. `status`: the exit status of the script."""
         self.status = status
-        self.profile.__exit__(None, None, None)
         self.observer.close()
+
+    @property
+    def title(self) -> str:
+        """What the page is called."""
+        return Path(self.script).name
+
+    def origin(self) -> list[list[str]]:
+        """What ran, and how it ended, as [what, value]."""
+        return [["command", self.command], ["exit status", str(self.status)]]
+
+    def stopped(self) -> str:
+        """What the page says of a run that did not reach its end, "" of one that did."""
+        return "" if not self.status else f"The script ended with exit status {self.status}; the page tells what ran until then."
 
     @property
     def html(self) -> str:
         """The page."""
-        return page(Path(self.script).name, self.data(), _picture(self.observer.graph))
+        return page(self.title, self.data(), "" if self.observer.graph is None else self.observer.graph.drawing)
 
-    def write(self, path: Any) -> None:
-        """Write the page to a file."""
-        Path(path).write_text(self.html, encoding="utf-8", errors="backslashreplace")
+    def write(self, path: Any) -> str:
+        """Write the page to a file, and return it."""
+        html = self.html
+        Path(path).write_text(html, encoding="utf-8", errors="backslashreplace")
+        return html
 
     def data(self) -> dict[str, Any]:
         """What the page shows, as it is embedded in it. Times are nanoseconds."""
         events = self.profile.function_events
-        recorder = self.profile._recorder
-        assert recorder is not None
-        start = recorder.start
+        calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
+        start = self.observer.start
         end = max([self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)])
         memory = _memory(self.observer, start)
         seen = self.observer.graph
-        graph = "" if seen is None else f"{_which(seen, self.observer.passes)}: {seen.summary or seen.error}"
-        return {"summary": self._summary(events, memory, end), "notes": self._notes(events), "end": end, "averages": _averages(events),
-                "trace": _trace(events, self.observer, start), "memory": memory, "saved": _saved(self.observer.largest, self.observer.passes),
-                "tips": {} if seen is None else seen.tips, "graph": graph}
+        parts = totals(calls, self.observer, end)
+        lines = by_line(calls)
+        graph = "" if seen is None else f"{_which(seen, self.observer.passes, self.subject)}: {seen.summary or seen.error}"
+        return {"subject": self.subject, "summary": self._summary(calls, memory, end, parts), "notes": self._notes(events), "end": end,
+                "totals": parts, "averages": _averages(events),
+                "lines": [[f"{noting.shown(file)}:{n}", *entry] for file, n, entry in lines],
+                "source": annotated(lines), "flame": flame(calls),
+                "trace": _trace(events, self.observer, start), "memory": memory,
+                "saved": _saved(self.observer.largest, self.observer.passes, self.subject),
+                "picture": {} if seen is None else seen.picture, "graph": graph}
 
-    def _summary(self, events: EventList, memory: dict[str, Any], end: int) -> list[list[str]]:
-        calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
+    def _summary(self, calls: Sequence[Any], memory: dict[str, Any], end: int, parts: dict[str, int]) -> list[list[str]]:
         of = Counter(e.scope for e in calls)
-        busy: dict[bool, float] = defaultdict(float)
-        for e in calls:
-            if e.scope in (FORWARD, BACKWARD) and (e.cpu_parent is None or e.cpu_parent.scope not in (FORWARD, BACKWARD)):
-                busy[e.scope == BACKWARD] += e.cpu_time_total
-        looked = sum(e - s for s, e, _ in self.observer.looks) / 1000
-        return [["command", self.command], ["exit status", str(self.status)], ["run", format_time(end / 1000)],
-                ["forward", f"{format_time(busy[False])} in {counted(of[FORWARD], 'operation')}"],
-                ["backward", f"{format_time(busy[True])} in {counted(of[BACKWARD], 'node')}, {counted(self.observer.passes, 'pass', 'passes')}"],
-                ["peak of memory", size(memory["peak"][1])], ["looking at graphs", format_time(looked)],
+        looked = sum(e - s for s, e, _ in self.observer.looks)
+        return [*self.origin(), ["run", _time(end)],
+                ["without recording, about", _time(end - parts["recording"])],
+                ["forward", f"{_time(parts['forward'])} in {counted(of[FORWARD], 'operation')}"],
+                ["backward", f"{_time(parts['backward'])} in {counted(of[BACKWARD], 'node')}, "
+                             f"{counted(self.observer.passes, 'pass', 'passes')}"],
+                ["peak of memory", size(memory["peak"][1])], ["looking at graphs", _time(looked)],
                 ["when", self.when.strftime("%Y-%m-%d %H:%M:%S %z")], ["Python", f"{platform.python_version()} on {platform.system()}"]]
 
     def _notes(self, events: EventList) -> list[str]:
         found = []
-        if self.status:
-            found.append(f"The script ended with exit status {self.status}; the page tells what ran until then.")
+        if self.stopped():
+            found.append(self.stopped())
         if not len(events):
-            found.append("The script ran no operation of multigrad: there is nothing to show. Operations on raw arrays are not recorded, nor are "
-                         "those on threads that do not run in a copy of this context (contextvars.copy_context().run).")
+            found.append(f"The {self.subject} ran no operation of multigrad: there is nothing to show. Operations on raw arrays are not recorded, "
+                         "nor are those on threads that do not run in a copy of this context (contextvars.copy_context().run).")
+        if self.observer.compiled:
+            found.append("Functions of func.compile run their operations one by one while they are profiled, so that these can be told apart: times "
+                         "are those of the functions themselves, and of the run without their programs.")
         if self.observer.later:
             found.append(f"Times are those on the host: {', '.join(sorted(self.observer.later))} may compute after the call has returned.")
         return found
+
+
+def _time(ns: int) -> str:
+    """A time as the tables of the page have it."""
+    for size_, unit, digits in ((1e9, "s", 3), (1e6, "ms", 2), (1e3, "µs", 1)):
+        if abs(ns) >= size_:
+            return f"{ns / size_:.{digits}f} {unit}"
+    return f"{ns} ns"
 
 
 def _averages(events: EventList) -> list[list[Any]]:
@@ -164,9 +195,8 @@ def _free(ends: list[float], depth: int, times: Any) -> int:
 
 def _line(entry: str) -> str:
     """`file(3): function` with the text of the line, if the file is there."""
-    file, _, rest = entry.rpartition("(")
-    number, _, function = rest.partition("): ")
-    text = linecache.getline(file, int(number)).strip()[:160] if number.isdigit() else ""
+    file, number, function = split(entry)
+    text = linecache.getline(file, number).strip()[:160]
     return f"{noting.shown(file)}:{number} {function}" + (f"\n    {text}" if text else "")
 
 
@@ -209,13 +239,13 @@ def _holders(alive: Iterable[Held]) -> list[list[Any]]:
     return [[*numbers, *key] for key, numbers in ranked[:ROWS]] + others
 
 
-def _which(seen: Seen, passes: int) -> str:
+def _which(seen: Seen, passes: int, subject: str) -> str:
     if not seen.number:
-        return "the last result with a history, at the end of the script (it ran no backward pass)"
+        return f"the last result with a history, at the end of the {subject} (it ran no backward pass)"
     return f"before pass {seen.number:,} of {passes:,}" + (f", {seen.site}" if seen.site else "")
 
 
-def _saved(seen: Seen | None, passes: int) -> dict[str, Any] | None:
+def _saved(seen: Seen | None, passes: int, subject: str) -> dict[str, Any] | None:
     """What the graph that kept most of those looked at kept for its pass."""
     report: MemoryReport | None = None if seen is None else seen.report
     if seen is None or report is None:
@@ -228,14 +258,8 @@ def _saved(seen: Seen | None, passes: int) -> dict[str, Any] | None:
     alike = Counter((k.nbytes, k.name, f"{k.shape} {k.dtype}", k.param or k.kind, ", ".join(dict.fromkeys(k.operations[:4])),
                      str(k.site or "line not known")) for k in report.memories)
     largest = [[n, times, *rest] for (n, *rest), times in sorted(alike.items(), key=lambda a: -a[0][0])[:ROWS]]
-    return {"which": _which(seen, passes), "total": report.total, "operations": report.operations, "intermediates": report.intermediates,
+    return {"which": _which(seen, passes, subject), "total": report.total, "operations": report.operations, "intermediates": report.intermediates,
             "constants": report.constants, "leaves": report.leaves, "packed": report.packed, "by_operation": shares(report.by_operation),
             "by_line": shares(report.by_line), "largest": largest,
             "checkpoint": f"With checkpoint in {counted(c.segments, 'segment')}, about {size(c.kept)} of {size(c.now)} in results would be kept."}
 
-
-def _picture(seen: Seen | None) -> tuple[str, float, float]:
-    """The graph as SVG, or a text that tells why there is none."""
-    if seen is None:
-        return "", 0, 0
-    return (f"{STYLE}<g id=\"graph-all\">{seen.drawing}</g>" if seen.drawing else "", seen.width, seen.height)

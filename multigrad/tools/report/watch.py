@@ -16,13 +16,14 @@ from ...engine import backward
 from ...engine.element import Host, host_of
 from ...engine.graph import AccumulateGrad, Node, Pick, notes
 from ...engine.tensor import Tensor, wrap_at
-from ...observe import FUNCTION, LABEL, OPERATION, PASS, STEP, TANGENT, WRITE, Call, Observer
+from ...observe import PASS, Call
 from ..graphs import noting
 from ..graphs.drawing import GraphPicture
 from ..graphs.memory import MemoryReport
 from ..graphs.noting import Note, Site, dtype_name, output_of, site, skipped
 from ..graphs.vertices import collect
 from ..profiler.memory import arrays
+from ..profiler.recorder import Recorder
 
 SHARE, GRACE = 0.1, 200_000_000
 """Graphs are looked at for at most this share of the time that has passed, and these nanoseconds."""
@@ -42,25 +43,28 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A graph, as it was before a pass, or at the end of the program. `number`: of the pass, 0 at the end; `error`: why there is no more."""
+    """A graph, as it was before a pass, or at the end of the program. `number`: of the pass, 0 at the end; `drawing` and `picture`: what
+    a page shows of it; `error`: why there is no more."""
 
     number: int
     site: Site | None
     report: MemoryReport | None
     summary: str
     drawing: str
-    width: float
-    height: float
-    tips: dict[int, list[str]]
+    picture: dict[str, Any]
     error: str = ""
 
 
-class RunObserver(Observer):
-    """Watches while a script runs. `close` is called when the script has ended and still has its arrays."""
+class RunObserver(Recorder):
+    """Watches while a script runs, and notes what its looking takes. `close` is called when the script has ended and still has its arrays."""
 
-    events = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, LABEL})
+    events = Recorder.events | {PASS}
 
     def __init__(self) -> None:
+        super().__init__(shapes=True, flops=False, memory=True, stack=True, use_device=None)
+        self.thread = threading.get_ident()
+        self.pass_times: list[tuple[int, int, int]] = []
+        """(start, end, thread) of each pass."""
         self.held: list[Held] = []
         self.passes = 0
         self.graph: Seen | None = None
@@ -69,7 +73,9 @@ class RunObserver(Observer):
         """(start, end, thread) of each time that a graph was looked at."""
         self.later: set[str] = set()
         """The libraries in use that compute after their functions have returned."""
-        self.began = self.stopped = perf_counter_ns()
+        self.compiled = False
+        """Whether a function of func.compile was called, which runs itself here, not its program."""
+        self.stopped = self.start
         self._spent = 0
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
@@ -80,7 +86,7 @@ class RunObserver(Observer):
 
     def close(self) -> None:
         observe.leave(self)
-        self.ended = True
+        super().close()
         self.stopped = perf_counter_ns()
         last = None if self._last is None else self._last()
         if not self.passes and last is not None:
@@ -89,21 +95,30 @@ class RunObserver(Observer):
     # ----- Calls -----
 
     def begin(self, call: Call) -> Any:
+        start = perf_counter_ns()
         if call.kind is PASS:
             self._passing(*call.args)
-            return None
+            return start, None
+        self.compiled = self.compiled or _in_compiled()
         for x, host in _hosted((call.args, call.kwargs)):
             holder, _ = host.backend.kernel("storage")(host.xp, x)
             if id(holder) not in self._alive:
                 self._hold(holder, None)
         if call.node is not None:
             self._nodes[threading.get_ident()].append((call.node.name(), self._site_of(call.node)))
-        return None
+        return start, super().begin(call)
 
     def end(self, token: Any, call: Call) -> None:
+        start, noted_ = token
         if call.kind is PASS:
+            self.pass_times.append((start, perf_counter_ns(), threading.get_ident()))
             return
-        time = perf_counter_ns()
+        super().end(noted_, call)
+        self._see(call, perf_counter_ns())
+        noted_[1].around = start, perf_counter_ns()
+
+    def _see(self, call: Call, time: int) -> None:
+        """Note what a call made: arrays and who holds them."""
         inside = self._nodes[threading.get_ident()]
         if call.node is not None and inside:
             within: tuple[str, Site | None] | None = inside.pop()
@@ -167,7 +182,7 @@ class RunObserver(Observer):
     def _passing(self, roots: Any, p: Any) -> None:
         if backward.current.get() is None:
             self.passes += 1
-            if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.began):
+            if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.start):
                 self._look([_root(node, g, p.like) for node, g in roots], self.passes, site(sys._getframe(1), skipped()))
 
     def _look(self, tensors: Sequence[Tensor], number: int, where: Site | None) -> None:
@@ -176,11 +191,10 @@ class RunObserver(Observer):
             graph = collect(tensors, _names())
             report = MemoryReport(graph)
             picture = GraphPicture(graph, None, BOXES)
-            lay = picture.layout
-            tips = {box.number: box.tip for box in picture.boxes}
-            self.graph = Seen(number, where, report, picture.summary, picture.drawing, lay.width, lay.height, tips)
+            shown = picture.opened
+            self.graph = Seen(number, where, report, picture.summary, shown.elements, shown.data(shown is not picture))
         except Exception as error:  # the script is not to fail of being looked at
-            self.graph = Seen(number, where, None, "", "", 0, 0, {}, f"{type(error).__name__}: {error}")
+            self.graph = Seen(number, where, None, "", "", {}, f"{type(error).__name__}: {error}")
         if self.largest is None or self.largest.report is None or (self.graph.report and self.graph.report.total > self.largest.report.total):
             self.largest = self.graph
         end = perf_counter_ns()
@@ -211,6 +225,17 @@ def _hosted(value: Any) -> Iterator[tuple[Any, Host]]:
         host = host_of(x)
         if host is not None and not (host.scalars and isinstance(x, host.scalars)):
             yield x, host
+
+
+def _in_compiled() -> bool:
+    """Whether a function of func.compile is running."""
+    module = sys.modules.get("multigrad.compiling.compiled")
+    if module is None:  # nothing was compiled
+        return False
+    code, frame = module.Compiled.__call__.__code__, sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
 
 
 def _root(node: Node, g: Any, like: Tensor) -> Tensor:

@@ -1,0 +1,147 @@
+"""The page about a block of a program, for notebooks and scripts: `with mg.profile_page("run.html"):`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from html import escape
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from ... import observe
+from ..graphs import noting
+from ..graphs.noting import Site
+from ..profiler.recorder import Recorder
+from .run import Run
+
+LARGEST = 8_000_000
+"""Pages with more characters are no part of a notebook: it would keep them in its file."""
+
+
+class profile_page:
+    """Profile what runs in a block, and write one page that tells where its time and memory went.
+
+        with multigrad.profile_page("run.html") as page:
+            train()
+        page  # shows itself in a notebook
+
+    path  where the page is written, a str or a pathlib.Path; a file that is there is replaced
+
+    Operations, passes, lines, arrays and graphs are recorded, as `python -m multigrad profile script.py` records those of a script. The page is
+    written when the block ends, by an exception too, which goes on; a line on stdout tells where. It needs no network and no server.
+
+    It belongs to the thread and the asyncio task that enters it; tasks that begin inside, and threads that run in a copy of its context
+    (`contextvars.copy_context().run`), are recorded as well.
+
+    Raises, when it is entered: FileNotFoundError, IsADirectoryError or another OSError where the page cannot be written; RuntimeError where a
+    profiler is running already, or where it was entered before.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] = "multigrad-profile.html") -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"profile_page takes the path of the page that it writes, a str or a pathlib.Path, not {type(path).__name__}; "
+                            "for example profile_page('run.html')")
+        self.path = Path(path)
+        self._entered = False
+        self._run: _BlockRun | None = None  # while it runs
+        self._html: str | None = None
+
+    def __enter__(self) -> profile_page:
+        if self._entered:
+            raise RuntimeError("this profile_page was entered before: a page tells of one block, so call profile_page again")
+        if any(isinstance(observer, Recorder) for observer in observe.watching()):
+            raise RuntimeError("profile_page: a profiler is running already (a profile_page, autograd.profiler.profile, or the command `python -m "
+                               "multigrad profile`), and would count what this one takes as the program's. Leave it first; a part of a block gets "
+                               "a name by `with multigrad.autograd.profiler.record_function('name'):`")
+        self.path = self.path.absolute()  # the block may go elsewhere
+        _check_writable(self.path)
+        self._entered, self._run = True, _BlockRun(self.path, noting.site(sys._getframe(1), noting.skipped()))
+        self._run.begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> Literal[False]:
+        if self._run is None:
+            raise RuntimeError("this profile_page is not running: each is entered and left once")
+        run, self._run = self._run, None
+        run.leave(kind)
+        try:
+            self._html = run.write(self.path)
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"profile_page did not write {self.path}: {type(failure).__name__}: {failure}")
+            return False
+        print(f"report: {self.path}")
+        return False
+
+    @property
+    def html(self) -> str:
+        """The page. Raises RuntimeError as long as the block has not ended."""
+        if self._html is None:
+            raise RuntimeError("there is no page yet: it is made when the block of profile_page ends")
+        return self._html
+
+    def __repr__(self) -> str:
+        state = ", running" if self._run else "" if self._html is not None else ", not written" if self._entered else ", not entered yet"
+        return f"<profile_page {str(self.path)!r}{state}>"
+
+    def _repr_html_(self) -> str:
+        if self._html is None:
+            return f"<pre>{escape(repr(self))}</pre>"
+        if len(self._html) > LARGEST:
+            return f"<pre>{escape(repr(self))}</pre><p>The page is too large to be shown in a notebook: open the file in a browser.</p>"
+        return (f'<iframe srcdoc="{escape(self._html)}" title="profile" sandbox="allow-scripts allow-downloads" '
+                'style="width: 100%; height: 720px; border: 1px solid #d1d5db; border-radius: 6px"></iframe>')
+
+
+class _BlockRun(Run):
+    """A run of a block of a program."""
+
+    subject = "block"
+
+    def __init__(self, path: Path, where: Site | None) -> None:
+        super().__init__(path.name if where is None else where.short)
+        self.where = where
+        self.folder = os.path.join(os.getcwd(), "")
+        self.raised: type[BaseException] | None = None
+
+    def leave(self, raised: type[BaseException] | None) -> None:
+        """Look no more. `raised`: the class of the exception that ended the block."""
+        self.raised = raised
+        self.end(0)
+
+    @property
+    def title(self) -> str:
+        return self.command
+
+    @property
+    def html(self) -> str:
+        former = noting.shown_from(self.folder)
+        try:
+            return str(super().html)
+        finally:
+            noting.shown_from(former)
+
+    def origin(self) -> list[list[str]]:
+        return [["block", "line not known" if self.where is None else str(self.where)],
+                ["ended by", "its last line" if self.raised is None else self.raised.__qualname__]]
+
+    def stopped(self) -> str:
+        return "" if self.raised is None else f"The block raised {self.raised.__qualname__}; the page tells what ran until then."
+
+
+def _check_writable(path: Path) -> None:
+    """Raise the OSError that writing the page would raise when the block has run."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"profile_page: {path} is a folder; give the path of a file in it, such as {path / 'run.html'}")
+    if not os.path.isdir(path.parent):
+        raise FileNotFoundError(f"profile_page: there is no folder {path.parent}; make it first, or write the page elsewhere")
+    new = not os.path.lexists(path)
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise type(error)(f"profile_page: {path} cannot be written ({error.strerror}); write the page elsewhere") from None
+    if new:
+        path.unlink()
