@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 __all__ = ["get_doc", "get_name", "unary_to_nary", "wraps"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+Result = TypeVar("Result", covariant=True)
+
+
+class Operator(Protocol[Result]):
+    """From a function to one that takes the same arguments and returns a derivative."""
+
+    __name__: str
+
+    def __call__(self, fun: Callable[P, Any], argnum: int | Sequence[int] = 0, *more: Any, **options: Any) -> Callable[P, Result]: ...
 
 
 def get_name(function: Any) -> str:
@@ -29,7 +40,7 @@ def wraps(function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names:
     return named
 
 
-def unary_to_nary(operator: Function) -> Function:
+def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
     """From `operator(function of one argument, x)` to `operator(function, argnum)(*args, **kwargs)`.
 
     argnum  the position of the argument that is x, or a tuple or list of positions: then x is the tuple of these arguments
@@ -60,4 +71,5 @@ def unary_to_nary(operator: Function) -> Function:
         derived.__doc__ = f"    {name} of function {get_name(fun)} with respect to argument number {argnum}: takes the arguments of that function.\n"
         return derived
 
-    return of_many
+    typed: Operator[R] = of_many
+    return typed

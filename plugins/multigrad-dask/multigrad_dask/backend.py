@@ -30,8 +30,8 @@ def make() -> mg.Backend:
         (da.Array,),
         # Writing to a Dask array gives it another graph, which its views do not see: multigrad's own way of immutable arrays is NumPy's meaning.
         capabilities=mg.Capabilities(mutable=False, lazy=True),
-        functions=unknown.guarded(functions.FUNCTIONS | matrices.FUNCTIONS),
-        kernels={"device": device, "own": own, "place": place, "rule": unknown.rule, "to_numpy": to_numpy},
+        functions=functions.FUNCTIONS | matrices.FUNCTIONS,
+        kernels={"device": device, "function": unknown.function, "own": own, "place": place, "rule": unknown.rule, "to_numpy": to_numpy},
         rules=functions.RULES,
         attributes=collection.ATTRIBUTES,
         exemptions=EXEMPTIONS,

@@ -78,11 +78,19 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     return xp.repeat(x, repeats, axis=axis)
 
 
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    """The axis of a vector need not be said."""
+    return xp.take(x, indices, axis=0 if axis is None and x.ndim == 1 else axis)
+
+
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Of chunks of unknown sizes, Dask's places are wrong. A permutation sorts here; Dask's function takes none."""
+    """Of chunks of unknown sizes, Dask's places are wrong; of one number, and of none, it fails. Nor does it take a permutation, which sorts here."""
     if any_in(x1.shape):
         raise BackendError(f"searchsorted: places need the sizes of the array. {FIX}")
-    return xp.searchsorted(x1 if sorter is None else x1[sorter], x2, side=side)
+    x1, x2 = x1 if sorter is None else x1[sorter], xp.asarray(x2)
+    if 0 in x2.shape:
+        return xp.zeros(x2.shape, dtype=xp.int64)
+    return xp.searchsorted(x1, x2, side=side) if x2.ndim else xp.searchsorted(x1, x2[None], side=side)[0]
 
 
 def _cumulated(name: str) -> Callable[..., Any]:
@@ -95,6 +103,25 @@ def _cumulated(name: str) -> Callable[..., Any]:
         return theirs(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
     return function
+
+
+def _extremum(name: str) -> Callable[..., Any]:
+    """max or min; of a block without elements there is none, and it is left out."""
+    theirs = getattr(np, name)
+
+    def of_block(x: Any, axis: Any, keepdims: bool) -> Any:
+        return theirs(x, axis=tuple(a for a in axis if x.shape[a]), keepdims=True)
+
+    def function(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if 0 not in x.shape and not any_in(x.shape):
+            return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+        return da.reduction(x, of_block, theirs, combine=of_block, axis=axis, keepdims=keepdims, dtype=x.dtype, meta=x._meta)
+
+    return function
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    return da.clip(x, min, max) if any_in(x.shape) else xp.clip(x, min, max)
 
 
 def _refuse(name: str, given: Any, wanted: Any) -> Any:
@@ -271,10 +298,11 @@ RULES: dict[str, dict[str, Callable[..., Any]]] = {"sum": {"x": sum_vjp}, "mean"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
-    for f in (broadcast_to, can_cast, from_dlpack, getitem, linspace, repeat, reshape, scatter_add, searchsorted, setitem, to_device, unindex)
+    for f in (broadcast_to, can_cast, clip, from_dlpack, getitem, linspace, repeat, reshape, scatter_add, searchsorted, setitem, take, to_device,
+              unindex)
 } | {
     name: _cumulated(name) for name in ("cumulative_prod", "cumulative_sum")
-} | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")} | {
+} | {name: _extremum(name) for name in ("max", "min")} | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")} | {
     f"fft.{name}": _along_whole_axes(name)
     for name in ("fft", "fftn", "hfft", "ifft", "ifftn", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
 }

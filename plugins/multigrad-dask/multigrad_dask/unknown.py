@@ -6,11 +6,10 @@ products and masks. Whatever asks for a size raises where it is called, and not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from typing import Any
 
-import array_api_compat.dask.array as xp
 import dask.array as da
 
 from multigrad.errors import BackendError
@@ -57,8 +56,28 @@ def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
             raise BackendError(f"{name}: its gradient needs sizes of arrays. {FIX}")
         try:
             return vjp(xp, g, *saved)
+        except BackendError as error:  # of a function that it calls
+            raise BackendError(f"{name}: its gradient needs sizes of arrays. {FIX}") from error
         except Exception as error:
             raise BackendError(f"{name}: its gradient needs sizes of arrays ({error}). {FIX}") from error
+
+    return checked
+
+
+def function(xp: Any, name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an operation. Where a size is unknown it is exact, or raises an error that names the operation."""
+    several = OPS[name].batching == "elementwise" and len(OPS[name].arrays) > 1
+
+    @wraps(forward)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return forward(*(_matching(name, args) if several else args), **kwargs)
+        except BackendError:
+            raise
+        except Exception as error:
+            if not any(map(_has_unknown, (*args, *kwargs.values()))):
+                raise
+            raise BackendError(f"{name} needs sizes of arrays ({str(error).partition(chr(10))[0].rstrip('.')}). {FIX}") from error
 
     return checked
 
@@ -66,25 +85,14 @@ def rule(xp: Any, name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
 # ----- Operations on each element of several arrays -----
 
 
-def guarded(functions: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callable[..., Any]]:
-    """`functions`, and those of Dask's that take each element of several arrays: none of unknown size may be broadcast without our knowing."""
-    names = [name for name, op in OPS.items() if op.batching == "elementwise" and len(op.arrays) > 1]
-    theirs = {name: functions.get(name) or getattr(xp, name, None) for name in names}
-    return {**functions, **{name: _matching(name, f) for name, f in theirs.items() if f is not None}}
+def _matching(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments: none of unknown size may be broadcast without our knowing."""
+    arrays = {x.name: x for x in args if isinstance(x, da.Array)}
+    unknown = len(arrays) > 1 and any(any_in(x.shape) for x in arrays.values())
+    return _compared(name, args, list(arrays.values())) if unknown else args
 
 
-def _matching(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def matched(*args: Any, **kwargs: Any) -> Any:
-        arrays = {x.name: x for x in args if isinstance(x, da.Array)}
-        if len(arrays) > 1 and any(any_in(x.shape) for x in arrays.values()):
-            args = _compared(name, args, list(arrays.values()))
-        return function(*args, **kwargs)
-
-    return matched
-
-
-def _compared(name: str, args: Any, arrays: list[Any]) -> Any:
+def _compared(name: str, args: tuple[Any, ...], arrays: list[Any]) -> tuple[Any, ...]:
     """The arguments, one of them with a check, where it is computed, that blocks of unknown sizes have those of the others: 1 is no broadcast there.
 
     A gradient has the shape of its argument by that, since NumPy would repeat a block of one element that happens to meet a larger one.

@@ -23,6 +23,7 @@ class Point:
     start    the vector at which the solver starts, without derivatives
     raw      the raw array in it, whose library, dtype and device those of all arrays are
     size     its length
+    derivatives  those that are filled in for the solver
     unravel  from a vector to the arguments
 
     Functions get raw arrays, or Tensors where x0 is one and where raw arrays do not go with what they refer to.
@@ -30,6 +31,7 @@ class Point:
 
     def __init__(self, x0: Any, name: str) -> None:
         self.name = name
+        self.derivatives: list[Any] = []
         start, self.unravel = self._ravelled(x0)
         self.start = constant(start)
         self.raw = innermost(start)
@@ -87,6 +89,13 @@ class Point:
                 out = function(self.given(self.start))
         return out
 
+    def confirmed(self, found: Any) -> Any:
+        """What a solver has found, once the derivatives that were filled in for it are as they were recorded. Raises GradientError where not."""
+        for derivative in self.derivatives:
+            derivative.confirm()
+        self.derivatives.clear()
+        return found
+
     def vector(self, z: Any) -> Any:
         """A raw array of this library with the numbers `z`."""
         if np.iscomplexobj(z):
@@ -120,10 +129,10 @@ class Point:
 
         return called
 
-    def called(self, examples: Examples, i: int, function: Any, z: Any) -> Any:
-        """The numbers of what a function of vectors returns for the vector of numbers `z`, in example `i`. Nothing is recorded."""
+    def called(self, examples: Examples, i: int, function: Any, *numbers: Any) -> Any:
+        """The numbers of what a function of vectors returns for vectors of numbers, in example `i`. Nothing is recorded."""
         with mg.no_grad():
-            out = function(self.array(z))
+            out = function(*map(self.array, numbers))
         return tuple(examples.of(x, i) for x in out) if isinstance(out, tuple) else examples.of(out, i)
 
 

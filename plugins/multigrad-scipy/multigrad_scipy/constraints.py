@@ -14,6 +14,7 @@ from multigrad import func
 from multigrad.extend import innermost, is_array, level_of
 
 from .arguments import Point, as_tuple, beside, ravelled
+from .filled import Evaluated
 from .implicit import jacobian
 from .levels import Examples, backend_of, numbers
 
@@ -47,37 +48,28 @@ class Constraint(NamedTuple):
         if isinstance(given, scipy.optimize.LinearConstraint):
             matrix = given.A if hasattr(given.A, "toarray") else _of(examples, given.A, i)
             return scipy.optimize.LinearConstraint(matrix, *(_of(examples, x, i) for x in self.limits), keep_feasible=given.keep_feasible)
-        called = partial(point.called, examples, i)
-        function = partial(called, self.function)
+        function = Evaluated(point, examples, i, self.function)
         if isinstance(given, dict):
             jac = given.get("jac")
-            return {"type": given["type"], "fun": function, "jac": self._jacobian(jac, called, point)}
+            return {"type": given["type"], "fun": function, "jac": self._jacobian(jac, function, point)}
         jac = None if isinstance(given.jac, str) and given.jac == "2-point" else given.jac
         hess = given.hess
         if hess is None or type(hess) is scipy.optimize.BFGS:
-            hess = self._hessian(called)
+            hess = self._hessian(function)
         elif callable(hess):
-            hess = self._user_hessian(hess, called, point)
-        return scipy.optimize.NonlinearConstraint(function, *(_of(examples, x, i) for x in self.limits), jac=self._jacobian(jac, called, point),
+            hess = self._user_hessian(hess, function.called, point)
+        return scipy.optimize.NonlinearConstraint(function, *(_of(examples, x, i) for x in self.limits), jac=self._jacobian(jac, function, point),
                                                   hess=hess, keep_feasible=given.keep_feasible)
 
-    def _jacobian(self, jac: Any, called: Callable[..., Any], point: Point) -> Any:
+    def _jacobian(self, jac: Any, function: Evaluated, point: Point) -> Any:
         if jac is None:
-            return partial(called, lambda v: jacobian(self.function, v))
+            return function.derivative(partial(jacobian, self.function))
         if not callable(jac):
             return jac
-        return lambda z: dense(called(lambda v: jac(point.unravel(v), *self.args), z), point.size)
+        return lambda z: dense(function.called(lambda v: jac(point.unravel(v), *self.args), z), point.size)
 
-    def _hessian(self, called: Callable[..., Any]) -> Any:
-        def hess(z: Any, multipliers: Any) -> Any:
-            def along(v: Any) -> Any:
-                c = self.function(v)
-                weights = mg.asarray(multipliers, backend=backend_of(c), dtype=c.dtype)
-                return mg.sum(mg.multiply(c, weights))
-
-            return called(func.hessian(along), z)
-
-        return hess
+    def _hessian(self, function: Evaluated) -> Any:
+        return function.derivative(lambda v, weights: func.hessian(lambda v: mg.vecdot(weights, self.function(v)))(v))
 
     def _user_hessian(self, hess: Any, called: Callable[..., Any], point: Point) -> Any:
         return lambda z, multipliers: dense(called(lambda v: hess(point.unravel(v), multipliers), z), point.size)

@@ -17,6 +17,7 @@ from multigrad.extend import innermost, is_array, level_of
 from .active import minimum
 from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import as_limits, dense
+from .filled import Evaluated
 from .implicit import jacobian
 from .levels import Examples, backend_of, constant, numbers, one, orders
 from .progress import Bar
@@ -90,17 +91,17 @@ def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = None, bounds: Any
                 "workers": workers, "x_scale": x_scale}
 
     def solve(i: int, bar: Bar) -> Any:
-        called = partial(point.called, examples, i)
-        slope = jac
+        function = Evaluated(point, examples, i, residual)
+        called, slope = function.called, jac
         if jac is None:
-            slope = partial(called, lambda v: jacobian(residual, v))
+            slope = function.derivative(partial(jacobian, residual))
         elif callable(jac):
             slope = lambda z: dense(called(lambda v: jac(point.unravel(v), *args, **named), z), point.size)
         box = tuple(examples.values(x)[i] for x in limits)
         told = point.told(callback)
         more = {} if told is None else {"callback": told}
-        return scipy.optimize.least_squares(bar.counting(partial(called, residual)), examples.values(point.start)[i], jac=slope, bounds=box,
-                                            **settings, **more)
+        return point.confirmed(scipy.optimize.least_squares(bar.counting(function), examples.values(point.start)[i], jac=slope,
+                                                            bounds=box, **settings, **more))
 
     with Bar(progress, "least_squares", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]
@@ -178,16 +179,18 @@ def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sig
     bounded = any(orders(x) or np.isfinite(examples.values(x)).any() for x in limits)
 
     def solve(i: int, bar: Bar) -> Any:
-        called = partial(point.called, examples, i)
+        function = Evaluated(point, examples, i, residual)
         slope = jac
-        if jac is None or callable(jac):
-            plain = (lambda v: jacobian(residual, v)) if jac is None else lambda v: _columns(weight, jac(xdata, *point.unravel(v)), point.size)
-            slope = lambda _, *p: called(plain, p)
-        fitted = bar.counting(lambda _, *p: called(residual, p))
+        if jac is None:
+            filled = function.derivative(partial(jacobian, residual))
+            slope = lambda _, *p: filled(p)
+        elif callable(jac):
+            slope = lambda _, *p: function.called(lambda v: _columns(weight, jac(xdata, *point.unravel(v)), point.size), p)
+        fitted = bar.counting(lambda _, *p: function(p))
         box = tuple(examples.values(x)[i] for x in limits)
-        return scipy.optimize.curve_fit(fitted, np.arange(y.shape[0]), np.zeros(y.shape[0]), p0=p0,
-                                        absolute_sigma=absolute_sigma, check_finite=check_finite, bounds=box, method=method, jac=slope,
-                                        full_output=True, **kwargs)
+        return point.confirmed(scipy.optimize.curve_fit(fitted, np.arange(y.shape[0]), np.zeros(y.shape[0]), p0=p0,
+                                                        absolute_sigma=absolute_sigma, check_finite=check_finite, bounds=box, method=method,
+                                                        jac=slope, full_output=True, **kwargs))
 
     with Bar(progress, "curve_fit", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]

@@ -28,8 +28,9 @@ def backend_of(x: Any) -> str:
 def numbers(x: Any) -> Any:
     """The values of an array outside of `vmap` as one of NumPy in float64, or of whatever NumPy makes an array. Raises for complex ones."""
     if is_array(x):
+        raw = innermost(x)
         try:
-            x = mg.asarray(innermost(x)).numpy()
+            x = raw if isinstance(raw, np.ndarray) else mg.asarray(raw).numpy()
         except TypeError as error:  # a tracer of JAX
             raise TypeError("SciPy's solvers compute with numbers, and an array has none while it is traced, as by jax.jit and jax.grad. Call the "
                             "solver outside of what is compiled, and differentiate it by multigrad.func") from error
@@ -155,7 +156,9 @@ class Examples:
 
     def of(self, x: Any, i: int) -> Any:
         """The values of an array in example `i`; what is no array as it is."""
-        return x if hasattr(x, "toarray") or hasattr(x, "matvec") else np.array(self.values(x)[i])
+        if hasattr(x, "toarray") or hasattr(x, "matvec"):
+            return x
+        return np.array(self.values(x)[i] if self.batched else numbers(x))
 
     def array(self, values: Any, like: Any) -> Any:
         """An array of which each example has its own values, of the library, dtype and device of the raw array `like`. The inverse of `values`."""

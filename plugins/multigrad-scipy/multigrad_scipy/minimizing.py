@@ -17,6 +17,7 @@ from multigrad.extend import innermost, is_array, level_of
 from .active import minimum
 from .arguments import Point, as_tuple, ravelled
 from .constraints import Constraint, Limits, as_limits, box, dense, read
+from .filled import Evaluated
 from .levels import Examples, backend_of, constant, numbers, one, orders
 from .progress import Bar
 from .results import gathered
@@ -88,37 +89,39 @@ class _Problem:
     def gradient(self, v: Any) -> Any:
         return func.grad(self.value)(v, *self.args)
 
-    def solve(self, i: int, method: Any, jac: Any, hess: Any, hessp: Any, tol: Any, callback: Any, options: Any, bar: Bar) -> Any:
-        point, called = self.point, partial(self.point.called, self.examples, i)
-        kind = method.lower() if isinstance(method, str) else ""
-        both = func.value_and_grad(self.value)
+    def product(self, v: Any, p: Any) -> Any:
+        """The product of the Hessian at v with p."""
+        return func.jvp(self.gradient, v, p)[1]
 
-        def number(z: Any) -> float:
-            return _number(called(self.value, z))
+    def solve(self, i: int, method: Any, jac: Any, hess: Any, hessp: Any, tol: Any, callback: Any, options: Any, bar: Bar) -> Any:
+        point, function = self.point, Evaluated(self.point, self.examples, i, self.value)
+        called, kind = function.called, method.lower() if isinstance(method, str) else ""
 
         def number_and_gradient(z: Any) -> tuple[float, Any]:
-            value, g = called((lambda v: _flat(self.fun(point.unravel(v), *self.args))) if self.both else lambda v: both(v, *self.args), z)
+            value, g = called(lambda v: _flat(self.fun(point.unravel(v), *self.args)), z)
             return _number(value), g
 
-        filled = self.both or (jac is None and kind in GRADIENT)
         if callable(jac):
             gradient: Any = lambda z: called(lambda v: ravelled(jac(point.unravel(v), *self.args)), z)
+        elif jac is None and kind in GRADIENT:
+            gradient = function.fused(lambda v: func.value_and_grad(self.value)(v, *self.args))
         else:
-            gradient = True if filled else jac
+            gradient = True if self.both else jac
         if hess is None and hessp is None and kind in HESSIAN:
-            hess = lambda z: called(lambda v: func.hessian(self.value)(v, *self.args), z)
+            hess = function.derivative(lambda v: func.hessian(self.value)(v, *self.args))
         elif callable(hess):
             user = hess
             hess = lambda z: dense(called(lambda v: user(point.unravel(v), *self.args), z), point.size)
         if hess is None and hessp is None and kind in PRODUCT:
-            hessp = self._products(called)
+            hessp = function.derivative(self.product, self._products(called))
         elif callable(hessp):
             product = hessp
             hessp = lambda z, p: called(lambda v: ravelled(product(point.unravel(v), point.unravel(point.array(p)), *self.args)), z)
         bounds = None if self.limits is None else scipy.optimize.Bounds(*(self.examples.values(x)[i] for x in self.limits))
-        return scipy.optimize.minimize(number_and_gradient if filled else number, self.examples.values(point.start)[i], method=method, jac=gradient,
-                                       hess=hess, hessp=hessp, bounds=bounds, tol=tol, callback=point.told(callback, bar), options=options,
-                                       constraints=[c.plain(point, self.examples, i) for c in self.constraints])
+        called_for = number_and_gradient if self.both else lambda z: _number(function(z))
+        return point.confirmed(scipy.optimize.minimize(
+            called_for, self.examples.values(point.start)[i], method=method, jac=gradient, hess=hess, hessp=hessp, bounds=bounds, tol=tol,
+            callback=point.told(callback, bar), options=options, constraints=[c.plain(point, self.examples, i) for c in self.constraints]))
 
     def _products(self, called: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         """The products of the Hessian, which is its own transpose, with vectors: by one pullback of the gradient for all at a point."""

@@ -13,6 +13,7 @@ from multigrad import func
 
 from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import dense
+from .filled import Evaluated
 from .implicit import jacobian, solution
 from .levels import Examples, orders
 from .progress import Bar
@@ -66,17 +67,17 @@ def root(fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr",
     examples = Examples([first, point.start])
 
     def solve(i: int, bar: Bar) -> Any:
-        called = partial(point.called, examples, i)
-        slope: Any = None
+        function = Evaluated(point, examples, i, residual)
+        called, slope = function.called, None
         if both:
             slope = lambda z: dense(called(lambda v: fun(point.unravel(v), *args)[1], z), point.size)
         elif callable(jac):
             slope = lambda z: dense(called(lambda v: jac(point.unravel(v), *args), z), point.size)
         elif jac is None and method in JACOBIAN:
-            slope = partial(called, lambda v: jacobian(residual, v))
+            slope = function.derivative(partial(jacobian, residual))
         told = None if callback is None else lambda z, f: callback(point.unravel(point.returned(point.vector(z))), point.returned(point.vector(f)))
-        return scipy.optimize.root(bar.counting(partial(called, residual)), examples.values(point.start)[i], method=method, jac=slope or False,
-                                   tol=tol, callback=told, options=options)
+        return point.confirmed(scipy.optimize.root(bar.counting(function), examples.values(point.start)[i], method=method, jac=slope or False,
+                                                   tol=tol, callback=told, options=options))
 
     with Bar(progress, "root", "evaluations") as bar:
         found = [solve(i, bar) for i in range(examples.count)]

@@ -25,6 +25,9 @@ MISSING = {  # what flags take away that the library does not tell of; it does t
         "diagonal", "trace", "singular_factor", *(f"linalg.{name}" for name in (
             "cholesky", "det", "diagonal", "eig*", "inv", "matrix_norm", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve",
             "svd*", "trace", "vector_norm")))},
+    "take/*/indices-of-two-axes": "indices of one axis only",
+    "linspace/*/of-matrices": "linspace of numbers only",
+    **dict.fromkeys(("var/*/complex", "std/*/complex"), "var and std of real arrays only"),
 }
 EXEMPTIONS = {
     **{f"{name}@no_x64": INT64 for name in (

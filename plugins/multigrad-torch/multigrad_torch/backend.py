@@ -54,6 +54,7 @@ def make() -> mg.Backend:
             **{f"fft.{name}": _of_none(getattr(xp.fft, name)) for name in FOURIER}},
         kernels={f.__name__: f for f in kernels},
         variants=_variants(),
+        capabilities=mg.Capabilities(missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"}),
         exemptions=EXEMPTIONS,
     )
 
@@ -120,7 +121,10 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    return xp.take(x, indices.to(torch.int64), axis=axis)
+    """Of indices of any number of axes; PyTorch takes a vector of them."""
+    found = xp.take(x, indices.to(torch.int64).reshape(-1), axis=axis)
+    axis = (axis or 0) % x.ndim
+    return found if indices.ndim == 1 else found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1:]))
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
@@ -188,9 +192,10 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The root of the variance, in which array-api-compat lets the correction be a fraction."""
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    return torch.sqrt(xp.var(wide, axis=axis, correction=correction, keepdims=keepdims)).to(x.dtype)
+    """The root of the variance, in which array-api-compat lets the correction be a fraction. That of complex numbers is real."""
+    if x.dtype in (torch.float16, torch.bfloat16):
+        return std(x.float(), axis=axis, correction=correction, keepdims=keepdims).to(x.dtype)
+    return torch.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def unique_all(x: Any, /) -> Any:
@@ -251,8 +256,8 @@ def place(xp: Any, g: Any, like: Any) -> Any:
 
 
 def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """Filled on its device, for which the host does not wait."""
-    return torch.full((), value, dtype=dtype, device=device)
+    """Filled on its device, for which the host does not wait; where that is not known on the CPU, whose numbers without axes meet every device."""
+    return torch.full((), value, dtype=dtype, device="cpu" if device is None else device)
 
 
 def dense(xp: Any, x: Any) -> bool:

@@ -22,7 +22,7 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
     return EighResult(values, vectors * np.where(size > 0, overlap / np.where(size > 0, size, 1.0), 1.0))
 
 
-EighResult = type(raw.eigh(np.eye(1)))
+EighResult: Any = type(raw.eigh(np.eye(1)))
 _BOXED = {"eigh": _eigh, "inv": mg.linalg.inv, "det": mg.linalg.det, "slogdet": mg.linalg.slogdet, "eig": mg.linalg.eig}
 globals().update(wrap_namespace(raw.__dict__, _BOXED))
 

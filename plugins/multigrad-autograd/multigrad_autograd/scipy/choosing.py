@@ -15,10 +15,12 @@ import numpy as np
 import multigrad as mg
 from multigrad import extend
 
-__all__ = ["arrays", "boxed", "differentiable", "first_box", "operand", "positive", "refusing", "simple"]
+__all__ = ["arrays", "boxed", "differentiable", "first_box", "operand", "operations", "positive", "refusing", "simple"]
 
 Function = Callable[..., Any]
 level_of = extend.level_of
+operations: Any = mg
+"""The module with the operations of plugins, which type checkers do not know."""
 DOUBLE = np.dtype(np.float64)
 
 

@@ -14,7 +14,7 @@ import scipy.linalg
 
 import multigrad as mg
 
-from .choosing import differentiable, operand, refusing
+from .choosing import differentiable, operand, operations, refusing
 
 Function = Callable[..., Any]
 
@@ -60,7 +60,7 @@ mg.registry.define("hips.sqrtm(a, /)", chapter="hips", forward={"numpy": scipy.l
 def _sqrtm(a: Any, disp: bool | None = None, blocksize: Any = None) -> Any:
     if disp is False:
         raise NotImplementedError("sqrtm of a box takes no disp=False: the error estimate has no derivative")
-    return mg.hips.sqrtm(a)
+    return operations.hips.sqrtm(a)
 
 
 # ----- triangular systems: op(a) x = b, where op is nothing, the transpose or the conjugate transpose -----
@@ -104,7 +104,7 @@ def _solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_
                       check_finite: bool = True) -> Any:
     if trans not in TRANS:
         raise ValueError(f"solve_triangular: trans must be one of 0, 1, 2, 'N', 'T', 'C', not {trans!r}")
-    return mg.hips.solve_triangular(a, b, TRANS[trans], bool(lower), bool(unit_diagonal))
+    return operations.hips.solve_triangular(a, b, TRANS[trans], bool(lower), bool(unit_diagonal))
 
 
 # ----- banded systems: the element (i, j) of the matrix is ab[upper + i - j, j] -----
@@ -158,7 +158,7 @@ mg.registry.define("hips.solve_banded(ab, b, /, bands)", vjp=_banded_vjp, jvp=_b
 
 def _solve_banded(l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     lower, upper = l_and_u
-    return mg.hips.solve_banded(operand(ab), operand(b), (int(lower), int(upper)))
+    return operations.hips.solve_banded(operand(ab), operand(b), (int(lower), int(upper)))
 
 
 
@@ -172,7 +172,7 @@ def _named(name: str, boxes: Function, arrays: int) -> Function:
 
 
 def _solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    return mg.hips.solve_sylvester(a, b, q)
+    return operations.hips.solve_sylvester(a, b, q)
 
 
 solve_banded = _named("solve_banded", _solve_banded, 0)

@@ -20,7 +20,7 @@ import numpy as np
 
 import multigrad as mg
 
-from .choosing import boxed, operand
+from .choosing import boxed, operand, operations
 
 __all__ = ["convolve"]
 
@@ -136,5 +136,5 @@ def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
 def _call(name: str, a: Any, b: Any) -> Any:
     """The operation on boxes; its forward on raw arrays."""
     if boxed(a, b):
-        return getattr(mg.hips, name)(a, b)
+        return getattr(operations.hips, name)(a, b)
     return _correlate(a, b) if name == "correlate" else _spread(a, b)

@@ -16,7 +16,7 @@ import scipy.special
 
 import multigrad as mg
 
-from .choosing import arrays, boxed, differentiable, operand, simple
+from .choosing import arrays, boxed, differentiable, operand, operations, simple
 
 __all__ = ["beta", "betainc", "betaln", "digamma", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammainc", "gammaincc", "gammaln",
            "gammasgn", "i0", "i1", "iv", "ive", "j0", "j1", "jn", "logit", "logsumexp", "multigammaln", "polygamma", "psi", "rgamma", "y0", "y1",
@@ -27,7 +27,7 @@ Function = Callable[..., Any]
 
 def _offered(name: str, operation: Function | None = None) -> Function:
     """SciPy's function for raw arrays; for boxes the operation, which is multigrad-special's of that name unless another is given."""
-    boxes = getattr(mg.special, name) if operation is None else operation
+    boxes = getattr(operations.special, name) if operation is None else operation
     return differentiable(getattr(scipy.special, name), _named(name, boxes))
 
 
@@ -41,14 +41,14 @@ def _named(name: str, boxes: Function) -> Function:
 
 def _with_parameters(name: str) -> Function:
     """A function of multigrad-special that has parameters, which may be numbers."""
-    boxes = getattr(mg.special, name)
+    boxes = getattr(operations.special, name)
     return _offered(name, lambda *args: boxes(*arrays(*args)))
 
 
 def _declared(signature: str, doc: str, forward: Function, **partials: Any) -> Function:
     """Declare `hips.<signature>` for NumPy, and return the function of the operation."""
     op = mg.registry.elementwise(f"hips.{signature}", doc=doc, chapter="hips", forward={"numpy": forward}, **partials)
-    return getattr(mg.hips, op.name.partition(".")[2])  # type: ignore[no-any-return]
+    return getattr(operations.hips, op.name.partition(".")[2])  # type: ignore[no-any-return]
 
 
 # ----- what multigrad-special has -----
@@ -78,7 +78,7 @@ def _order(n: Any) -> int:
 
 
 def _polygamma(n: Any, x: Any) -> Any:
-    return mg.special.polygamma(_order(n), x)
+    return operations.special.polygamma(_order(n), x)
 
 
 polygamma = differentiable(scipy.special.polygamma, _named("polygamma", _polygamma))
@@ -185,7 +185,7 @@ def _logsumexp_forward(x: Any, /, axis: Any = None, keepdims: bool = False) -> A
 
 mg.registry.define("hips.logsumexp(x, /, axis=None, keepdims=False)", x=_logsumexp_vjp, jvp=_logsumexp_jvp, batching="axis", chapter="hips",
                    forward={"numpy": _logsumexp_forward}, doc="log(sum(exp(x))) along an axis.")
-_logsumexp: Function = mg.hips.logsumexp
+_logsumexp: Function = operations.hips.logsumexp
 
 
 def _logsumexp_of_boxes(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:

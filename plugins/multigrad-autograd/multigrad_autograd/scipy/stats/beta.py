@@ -14,7 +14,7 @@ import scipy.stats
 
 import multigrad as mg
 
-from ..choosing import arrays, boxed
+from ..choosing import arrays, boxed, operations
 from . import families
 
 __all__ = ["cdf", "logpdf", "pdf"]
@@ -53,13 +53,13 @@ mg.registry.elementwise("hips.beta_kernel(y, a, b, /)", forward={"numpy": _kerne
 
 
 def _logpdf(y: Any, a: Any, b: Any) -> Any:
-    kernel = mg.hips.beta_kernel(*arrays(y, a, b)) if boxed(y, a, b) else _kernel(y, a, b)
-    constant = mg.special.betaln(a, b) if boxed(a, b) else scipy.special.betaln(a, b)
+    kernel = operations.hips.beta_kernel(*arrays(y, a, b)) if boxed(y, a, b) else _kernel(y, a, b)
+    constant = operations.special.betaln(a, b) if boxed(a, b) else scipy.special.betaln(a, b)
     return kernel - (float(constant) if type(a) is type(b) is float else constant)
 
 
 def _cdf(y: Any, a: Any, b: Any) -> Any:
-    return mg.special.betainc(*arrays(a, b, mg.where(y > 0, mg.where(y < 1, y, 1.0), 0.0)))
+    return operations.special.betainc(*arrays(a, b, mg.where(y > 0, mg.where(y < 1, y, 1.0), 0.0)))
 
 
 logpdf = families.logpdf(scipy.stats.beta.logpdf, ("a", "b"), _logpdf)

@@ -11,7 +11,7 @@ import scipy.stats
 
 import multigrad as mg
 
-from ..choosing import boxed, differentiable, refusing
+from ..choosing import boxed, differentiable, operations, refusing
 
 __all__ = ["logpdf", "pdf", "rvs"]
 
@@ -52,7 +52,7 @@ def _logpdf(x: Any, alpha: Any) -> Any:
     if x.shape[0] == alpha.shape[0] - 1:  # the last component is what the others leave
         rest = 1 - (mg.sum(x, axis=0, keepdims=True) if boxed(x) else x.sum(axis=0, keepdims=True))
         x = mg.concat([mg.asarray(x), mg.asarray(rest)])
-    return mg.hips.dirichlet_logpdf(x, alpha)
+    return operations.hips.dirichlet_logpdf(x, alpha)
 
 
 def _pdf(x: Any, alpha: Any) -> Any:

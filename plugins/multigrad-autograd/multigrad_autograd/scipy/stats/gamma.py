@@ -14,7 +14,7 @@ import scipy.stats
 
 import multigrad as mg
 
-from ..choosing import arrays, boxed
+from ..choosing import arrays, boxed, operations
 from . import families
 
 __all__ = ["cdf", "logpdf", "pdf"]
@@ -33,14 +33,14 @@ mg.registry.elementwise("hips.gamma_kernel(y, a, /)", forward={"numpy": _kernel}
 
 def standard_logpdf(y: Any, a: Any) -> Any:
     """The logarithm of the density at y."""
-    kernel = mg.hips.gamma_kernel(*arrays(y, a)) if boxed(y, a) else _kernel(y, a)
-    constant = mg.special.gammaln(a) if boxed(a) else scipy.special.gammaln(a)
+    kernel = operations.hips.gamma_kernel(*arrays(y, a)) if boxed(y, a) else _kernel(y, a)
+    constant = operations.special.gammaln(a) if boxed(a) else scipy.special.gammaln(a)
     return kernel - (float(constant) if type(a) is float else constant)
 
 
 def standard_cdf(y: Any, a: Any) -> Any:
     """The distribution function at y."""
-    return mg.special.gammainc(*arrays(a, mg.where(y > 0, y, 0.0)))
+    return operations.special.gammainc(*arrays(a, mg.where(y > 0, y, 0.0)))
 
 
 logpdf = families.logpdf(scipy.stats.gamma.logpdf, ("a",), standard_logpdf)

@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 import multigrad as mg
 
-from ..choosing import boxed, differentiable, operand, simple
+from ..choosing import boxed, differentiable, operand, operations, simple
 
 __all__ = ["entropy", "logpdf", "pdf"]
 
@@ -104,7 +104,7 @@ def _shaped(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
 
 def _logpdf(x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
     x = x if not isinstance(x, float) else np.asarray(x)
-    return mg.hips.mvn_logpdf(*_shaped(x, mean, cov), bool(allow_singular))
+    return operations.hips.mvn_logpdf(*_shaped(x, mean, cov), bool(allow_singular))
 
 
 def _pdf(x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
@@ -114,7 +114,7 @@ def _pdf(x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False)
 def _entropy(mean: Any = None, cov: Any = 1.0) -> Any:
     if not boxed(cov):
         return _scipy.entropy(np.zeros(np.shape(cov)[:1]), cov)
-    return mg.hips.mvn_entropy(_shaped(np.zeros(1), mean, cov)[2])
+    return operations.hips.mvn_entropy(_shaped(np.zeros(1), mean, cov)[2])
 
 
 def _quick(x: Any, mean: Any, cov: Any) -> bool:

@@ -14,7 +14,7 @@ import scipy.stats
 
 import multigrad as mg
 
-from ..choosing import differentiable, operand, simple
+from ..choosing import differentiable, operand, operations, simple
 from .families import cdf as _cdf
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -58,8 +58,8 @@ mg.registry.elementwise("hips.norm_pdf(x, loc, scale, /)", forward={"numpy": _pd
                         loc=lambda xp, x, loc, scale, ans: ans * _slope(xp, x, loc, scale),
                         scale=lambda xp, x, loc, scale, ans: ans * _slope_by_scale(xp, x, loc, scale),
                         doc="The density of the normal distribution.")
-_logpdf_of_boxes = mg.hips.norm_logpdf
-_pdf_of_boxes = mg.hips.norm_pdf
+_logpdf_of_boxes = operations.hips.norm_logpdf
+_pdf_of_boxes = operations.hips.norm_pdf
 
 
 def _raw_logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -86,8 +86,8 @@ def _boxed_pdf(*args: Any, **kwargs: Any) -> Any:
 
 logpdf = differentiable(_raw_logpdf, _boxed_logpdf)
 pdf = differentiable(_raw_pdf, _boxed_pdf)
-cdf = _cdf(scipy.stats.norm.cdf, (), mg.special.ndtr)
-logcdf = _cdf(scipy.stats.norm.logcdf, (), mg.special.log_ndtr, "logcdf")
-sf = _cdf(scipy.stats.norm.sf, (), lambda y: mg.special.ndtr(-y), "sf")
-logsf = _cdf(scipy.stats.norm.logsf, (), lambda y: mg.special.log_ndtr(-y), "logsf")
+cdf = _cdf(scipy.stats.norm.cdf, (), operations.special.ndtr)
+logcdf = _cdf(scipy.stats.norm.logcdf, (), operations.special.log_ndtr, "logcdf")
+sf = _cdf(scipy.stats.norm.sf, (), lambda y: operations.special.ndtr(-y), "sf")
+logsf = _cdf(scipy.stats.norm.logsf, (), lambda y: operations.special.log_ndtr(-y), "logsf")
 logpdf.__name__, pdf.__name__ = "logpdf", "pdf"

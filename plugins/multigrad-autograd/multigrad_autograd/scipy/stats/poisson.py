@@ -11,7 +11,7 @@ import scipy.stats
 
 import multigrad as mg
 
-from ..choosing import differentiable, operand
+from ..choosing import differentiable, operand, operations
 
 __all__ = ["cdf", "logpmf", "pmf"]
 
@@ -35,7 +35,7 @@ def _moved(k: Any, loc: Any) -> Any:
 
 
 def _logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    return mg.hips.poisson_logpmf(_moved(k, loc), operand(mu))
+    return operations.hips.poisson_logpmf(_moved(k, loc), operand(mu))
 
 
 def _pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
@@ -43,7 +43,7 @@ def _pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 def _cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    return mg.hips.poisson_cdf(_moved(k, loc), operand(mu))
+    return operations.hips.poisson_cdf(_moved(k, loc), operand(mu))
 
 
 logpmf = differentiable(scipy.stats.poisson.logpmf, _logpmf, 2)

@@ -13,7 +13,7 @@ import scipy.stats
 
 import multigrad as mg
 
-from ..choosing import arrays, boxed
+from ..choosing import arrays, boxed, operations
 from . import families
 
 __all__ = ["cdf", "logcdf", "logpdf", "pdf"]
@@ -35,17 +35,17 @@ mg.registry.elementwise("hips.t_kernel(y, df, /)", forward={"numpy": _kernel}, c
 
 def _constant(df: Any) -> Any:
     if boxed(df):
-        return 0.5 * mg.log(df) + mg.special.betaln(0.5 * df, 0.5)
+        return 0.5 * mg.log(df) + operations.special.betaln(0.5 * df, 0.5)
     value = 0.5 * np.log(df) + scipy.special.betaln(0.5 * df, 0.5)
     return float(value) if type(df) is float else value  # which leaves float32 what it is
 
 
 def _logpdf(y: Any, df: Any) -> Any:
-    return (mg.hips.t_kernel(y, df) if boxed(y, df) else _kernel(y, df)) - _constant(df)
+    return (operations.hips.t_kernel(y, df) if boxed(y, df) else _kernel(y, df)) - _constant(df)
 
 
 def _cdf(y: Any, df: Any) -> Any:
-    return mg.special.stdtr(*arrays(df, y))
+    return operations.special.stdtr(*arrays(df, y))
 
 
 logpdf = families.logpdf(scipy.stats.t.logpdf, ("df",), _logpdf)
