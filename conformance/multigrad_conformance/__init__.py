@@ -24,10 +24,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .sample import OWN_DEVICE, Draw, DType, Kink, Sample
+    from .sample import OWN_DEVICE, Draw, DType, Kink, Refused, Sample
     from .testing import check_function, check_rule
 
-__all__ = ["OWN_DEVICE", "DType", "Draw", "Kink", "Sample", "check_function", "check_rule"]
+__all__ = ["OWN_DEVICE", "DType", "Draw", "Kink", "Refused", "Sample", "check_function", "check_rule"]
 __version__ = "0.1.0"
 
 

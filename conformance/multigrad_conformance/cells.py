@@ -21,24 +21,27 @@ from multigrad.registry import OPS, Op
 from . import batches, checks, kernels, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
-from .sample import Kink, Sample, leaves
+from .sample import Kink, Refused, Sample, leaves
 from .samples import samples_of
 from .target import Target
 
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
 RANDOM = "random"
-RULES = "jvp"
+RULES = ("jvp", "override")
 """At the short level of every sample on NumPy: one direction costs four evaluations, and with the adjoint it tries both rules, which are the same on
-every library. Of our own operations, whose samples are small."""
-FIRST_ONLY = ("vmap", "vmap_vjp")
-"""At the short level of the first sample alone: a library that compiles takes long over each shape."""
+every library, as the kernels' forms are. Of our own operations, whose samples are small."""
+FIRST_ONLY = ("vmap", "vmap_vjp", "dual")
+"""At the short level of the first sample alone, and of those that are for nothing else: a library that compiles takes long over each shape. (`dual`
+is all that there is of a composite.)"""
+
+BACKWARDS = frozenset({"negative_steps"})
 
 UNARY_OPERATORS = ("neg", "pos", "abs", "invert")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Cell:
-    """One test of one backend."""
+    """One test of one backend. There are tens of thousands, so that making one has to be cheap."""
 
     backend: str
     operation: str
@@ -88,9 +91,16 @@ def everything(name: str) -> tuple[Cell, ...]:
     """All cells of a backend, of both precisions and all levels and variants."""
     backend = extend.backend(name)
     Target(name)  # fills the table of operations
+    return (*_given(name), *_random(backend, 0))
+
+
+@cache
+def _given(name: str) -> tuple[Cell, ...]:
+    """Those of the short and the full level."""
+    backend = extend.backend(name)
     found = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
     of_kernels = (Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k)) for k, check in kernels.checks_of(backend))
-    return (*found, *of_kernels, *_random(backend, 0))
+    return (*found, *of_kernels)
 
 
 def _random(backend: Backend, seed: int) -> Iterator[Cell]:
@@ -106,8 +116,8 @@ def selected(name: str, level: str, operations: Sequence[str] = (), seed: int = 
     target = Target(name)
     if level == RANDOM:
         return list(_random(target.backend, seed))
-    of = [cell for o in operations for cell in _of_operation(target.backend, OPS[o])] if operations else everything(name)
-    return [c for c in of if c.check != RANDOM and (level == "full" or c.short) and _at_precision(c, target.has_double)]
+    of = [cell for o in operations for cell in _of_operation(target.backend, OPS[o])] if operations else _given(name)
+    return [c for c in of if (level == "full" or c.short) and _at_precision(c, target.has_double)]
 
 
 def _at_precision(cell: Cell, has_double: bool) -> bool:
@@ -131,17 +141,14 @@ def unsampled(op: Op) -> bool:
 def _of_operation(backend: Backend, op: Op, samples: tuple[Sample, ...] | None = None) -> Iterator[Cell]:
     """The tests of an operation, on the samples that are registered or on others."""
     samples = samples_of(op.name) if samples is None else samples
+    chosen = [(check, sample, run, _short(op, check, sample is samples[0] or sample.checks == (check,)))
+              for sample in samples for check, run in _checks(backend, op, sample)]
+    if samples:
+        chosen += [(check, sample, run, True) for check, sample, run in _derived(op, samples[0])]
     for single in (False, True):
-        for sample in samples:
-            for check, run in _checks(backend, op, sample):
-                if not (single and check in ("conversion",)):
-                    short = check not in FULL_ONLY and (check not in FIRST_ONLY or sample is samples[0])
-                    short = short and not (check == "vmap_vjp" and op.batching == "elementwise")  # made of others of that kind, which have `vmap`
-                    yield _cell(backend, op, check, sample, run, single, short=short)
-        if samples:
-            for check, sample, run in _derived(op, samples[0]):
-                if not (single and check == "promotion"):
-                    yield _cell(backend, op, check, sample, run, single)
+        for check, sample, run, short in chosen:
+            if not (single and check in ("conversion", "promotion")):
+                yield _cell(backend, op, check, sample, run, single, short=short)
     if samples and not samples[0].checks:
         sample = samples[0]
         check, run = ("vjp", checks.vjp) if _differentiable(op, sample) else ("forward", checks.forward)
@@ -149,14 +156,18 @@ def _of_operation(backend: Backend, op: Op, samples: tuple[Sample, ...] | None =
             yield _cell(backend, op, check, sample, run, False, variant)
 
 
+def _short(op: Op, check: str, first: bool) -> bool:
+    """Whether a check of a short sample is made at the short level."""
+    elementwise = check == "vmap_vjp" and op.batching == "elementwise"  # made of others of that kind, which have `vmap`
+    return check not in FULL_ONLY and (first or check not in FIRST_ONLY or (check == "dual" and op.kind == "composite")) and not elementwise
+
+
 def _cell(backend: Backend, op: Op, check: str, sample: Sample, run: Any, single: bool, variant: str = "", short: bool = True) -> Cell:
     def execute(target: Target) -> None:
         run(checks.Case(target, op, sample))
 
-    seen = {"complex": sample.complex, "negative_steps": sample.backwards or (check, sample.label) == ("layout", "reversed"),
-            sample.needs: bool(sample.needs)}
-    needs = frozenset(need for need, is_needed in seen.items() if is_needed)
-    short = (short and bool(sample.short)) or (check == RULES and backend.name == "numpy" and not single and op.module.startswith("multigrad.ops"))
+    needs = sample.capabilities | BACKWARDS if (check, sample.label) == ("layout", "reversed") else sample.capabilities
+    short = (short and bool(sample.short)) or (check in RULES and backend.name == "numpy" and not single and op.module.startswith("multigrad.ops"))
     return Cell(backend.name, op.name, check, sample.label, execute, short, single, variant, needs)
 
 
@@ -169,12 +180,16 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
     if isinstance(sample, Kink):
         yield "kink", checks.kink
         return
+    if isinstance(sample, Refused):
+        yield "refused", checks.refused
+        return
     known: dict[str, Any] = {"forward": checks.forward}
+    problem = Problem.of(op, sample)
     if sample.checks == ("conversion",):
         known = {"conversion": checks.conversion}
-    elif _differentiable(op, sample):
+    elif problem.places:
         known["vjp"] = checks.vjp
-        if several(Problem.of(op, sample)):
+        if several(problem):
             known["each_output"] = checks.each_output
         if op.kind != "composite":
             known["jvp"] = checks.jvp
@@ -184,7 +199,7 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
         known["vmap_vjp"] = batches.vmap_vjp
         known["vmap_pullback"] = batches.vmap_pullback
         known["vmap_jvp"] = batches.vmap_jvp
-    if sample.checks is None and batches.applies(Problem.of(op, sample)):
+    if sample.checks is None and batches.applies(problem):
         known |= {"vmap": batches.vmap, "vmap_each": batches.vmap_each}
     if op.name in backend.functions and op.forward is not None:
         known["override"] = checks.override
@@ -207,11 +222,11 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
     """Checks of an operation's way with shapes, layouts, dtypes and raw operands, on values of its first sample."""
     if isinstance(sample, Kink) or sample.checks:
         return
-    arrays = [v for v in leaves(Problem.of(op, sample).values) if isinstance(v, np.ndarray)]
-    differentiable = _differentiable(op, sample)
-    if differentiable:
+    problem = Problem.of(op, sample)
+    arrays = [v for v in leaves(problem.values) if isinstance(v, np.ndarray)]
+    if problem.places:
         for name in checks.LAYOUTS:  # "repeated" has fewer rows, which arrays that are not differentiated would not go with
-            if name != "repeated" or (op.batching == "elementwise" and len(Problem.of(op, sample).places) == len(arrays)):
+            if name != "repeated" or (op.batching == "elementwise" and len(problem.places) == len(arrays)):
                 yield "layout", _named(sample, name), partial(_layout, sample=sample, name=name)
     if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
         for side in ("left", "right"):
@@ -231,7 +246,8 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
 
 
 def _named(sample: Sample, label: str, short: bool = False) -> Sample:
-    return Sample(label, *sample.args, short=short, needs=sample.needs, project=sample.project, finish=sample.finish, **sample.kwargs)
+    return Sample(label, *sample.args, short=short, needs=sample.needs, project=sample.project, finish=sample.finish,
+                  reference=sample.reference, **sample.kwargs)
 
 
 def _layout(case: checks.Case, sample: Sample, name: str) -> None:
@@ -252,4 +268,5 @@ def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bo
             values[name] = form(values[name])
             form = others
     positional = [values.pop(n) for n, p in op.signature.parameters.items() if p.kind is not p.KEYWORD_ONLY]
-    return Sample(label, *positional, short=short, differentiable=sample.differentiable, tolerance=sample.tolerance, values=sample.values, **values)
+    return Sample(label, *positional, short=short, differentiable=sample.differentiable, tolerance=sample.tolerance, values=sample.values,
+                  reference=sample.reference, **values)

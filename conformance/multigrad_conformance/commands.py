@@ -42,7 +42,7 @@ def _results(options: argparse.Namespace) -> tuple[int, Results]:
     if options.earlier:
         return 0, certificate.merged(certificate.read(Path(p)) for p in options.earlier)
     with tempfile.TemporaryDirectory() as folder:
-        outcome = running.run(options.backend, options.samples, options.pytest, Path(folder))
+        outcome = running.run(options.backend, options.samples, options.pytest, Path(folder), options.limit)
     if outcome.status == running.NO_TESTS or not outcome.certificates:
         return outcome.status, {}
     return outcome.status, certificate.merged(outcome.certificates)

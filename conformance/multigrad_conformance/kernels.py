@@ -150,11 +150,113 @@ def synchronize(target: Target) -> None:
     target.kernel("synchronize")(target.xp, target.raw(X))
 
 
+def function(target: Target) -> None:
+    """The function that comes back gives the operation's what it is given, and returns what that does."""
+    given = target.raw(X), target.raw(2 * X)
+    seen: list[Any] = []
+
+    def add(x1: Any, x2: Any, /) -> Any:
+        seen.append((x1, x2))
+        return x1 + x2
+
+    found = target.kernel("function")(target.xp, "add", add)(*given)
+    assert all(a is b for a, b in zip(seen[-1], given, strict=True)), "the function of add was given something else than it was called with"
+    assert_close(target.numpy(found), 3 * X, "what the function of an operation computes")
+
+
+def rule(target: Target) -> None:
+    """The rule that comes back gives the rule itself what it is given, and returns what that does, one gradient or several."""
+    given = target.raw(X), target.raw(2 * X), (2, 3)
+    seen: list[Any] = []
+
+    def vjp(xp: Any, g: Any, *saved: Any) -> Any:
+        seen.append((xp, g, *saved))
+        return g * saved[0] if len(saved) > 1 else (g, None)
+
+    for name, saved in (("multiply", given[1:]), ("linalg.eigh", given[1:2])):
+        made = target.kernel("rule")(target.xp, name, vjp)
+        for _ in range(2):  # it may find out more when it first runs
+            found = made(target.xp, given[0], *saved)
+            assert len(seen[-1]) == 2 + len(saved) and all(a is b for a, b in zip(seen[-1], (target.xp, given[0], *saved), strict=True)), \
+                f"the rule of {name} was given something else than it was called with"
+            if name == "multiply":
+                assert_close(target.numpy(found), 2 * X * X, "the gradient of a rule")
+            else:
+                assert isinstance(found, tuple) and found[0] is given[0] and found[1] is None, f"of (gradient, None), {found!r} came back"
+
+
+def admit(target: Target) -> None:
+    """The library's ordinary arrays are admitted."""
+    for value in _values(target):
+        target.kernel("admit")(target.xp, target.raw(value))
+
+
+def at_once(target: Target) -> None:
+    x = target.raw(X)
+    found = target.kernel("at_once")(target.xp, x, lambda: x + x)
+    assert target.is_raw(found), f"at_once gave {type(found).__name__}, no array of the library"
+    assert_close(target.numpy(found), 2 * X, "at_once")
+
+
+def afresh(target: Target) -> None:
+    x = target.raw(X)
+    found = target.kernel("afresh")(target.xp, x)
+    assert target.is_raw(found) and found.dtype == x.dtype, f"afresh gave {type(found).__name__}"
+    assert_close(target.numpy(found), X, "afresh")
+
+
+def assign(target: Target) -> None:
+    """Written where the key says, into the memory of the array."""
+    if not target.capabilities.mutable:
+        return
+    for key in ((0, ...), (slice(None), 1), (slice(1, 2), slice(None, None, 2)), ...):
+        x, expected = target.raw(X), target.cast(X).copy()
+        value = target.cast(np.asarray(7.0 + 0 * expected[key]))
+        expected[key] = value
+        target.kernel("assign")(target.xp, x, key, target.raw(value))
+        assert_close(target.numpy(x), expected, f"after x[{key}] was assigned to")
+
+
+def order(target: Target) -> None:
+    """What is told of the memory is so, where NumPy can look at it."""
+    for x, strides in _with_strides(target):
+        found = target.kernel("order")(target.xp, x)
+        assert found in ("C", "F", None), f"order gave {found!r}"
+        assert found is None or (strides[-1] <= strides[-2]) == (found == "C"), f"strides {strides}, yet order {found!r}"
+
+
+def dense(target: Target) -> None:
+    for x, strides in _with_strides(target):
+        size = target.numpy(x).itemsize
+        assert not target.kernel("dense")(target.xp, x) or strides == (size * x.shape[1], size), f"strides {strides}, yet dense"
+
+
+def shared(target: Target) -> None:
+    """Only what lies in the memory of another is said to."""
+    x = target.raw(X)
+    assert not target.kernel("shared")(target.xp, x + 1, x) and not target.kernel("shared")(target.xp, target.raw(X), x), "shared with a new array"
+
+
+def _with_strides(target: Target) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """Arrays by rows and by columns, and with gaps, with the strides that they have, where these can be seen."""
+    x = target.raw(X)
+    for y in (x, target.xp.permute_dims(x, (1, 0)), target.xp.getitem(x, (slice(None), slice(None, None, 2)))):
+        try:
+            yield y, np.from_dlpack(y).strides
+        except (BufferError, RuntimeError, TypeError, AttributeError):
+            continue
+
+
+def accelerator(target: Target) -> None:
+    found = target.kernel("accelerator")(target.xp, target.raw(X))
+    assert found is None or isinstance(found, str), f"accelerator gave {found!r}"
+
+
 BACKWARDS = (slice(None, None, -1), ...), (..., slice(None, None, -1))
 
 CHECKS: dict[str, Callable[[Target], None]] = {
-    f.__name__: f for f in (own, place, constant, device, devices, exportable, from_numpy, to_numpy, truth, write, synchronize, storage, mark,
-                            annotation)}
+    f.__name__: f for f in (own, place, constant, device, devices, exportable, from_numpy, function, to_numpy, truth, write, synchronize, storage,
+                            mark, annotation, rule, admit, at_once, afresh, assign, order, dense, shared, accelerator)}
 
 
 def needs(kernel: str) -> frozenset[str]:

@@ -20,6 +20,8 @@ from .journal import Journal, with_results
 
 MODULE = "multigrad_conformance.test_conformance"
 PROPERTY = "multigrad_conformance"
+OPERATION = "test_operation["
+"""How the name of a test begins that is one of an operation on a backend."""
 
 _backends = pytest.StashKey[list[str]]()
 _parameters = pytest.StashKey[dict[str, Any]]()
@@ -39,7 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="short (default): a few canonical shapes; full: every sample, layout and way to broadcast; random: shapes and values "
                          "that hypothesis draws")
     group.addoption("--multigrad-seed", type=int, default=0, metavar="N", help="what the random level draws is the same for the same number")
-    group.addoption("--multigrad-json", metavar="PATH", help="write the results of each test as JSON, for the report and for comparing versions")
+    group.addoption("--multigrad-json", metavar="PATH",
+                    help="write the results of each test as JSON, for the report and for comparing versions. Write =PATH: where it exists, "
+                         "pytest would look for its root there, since it does not know yet what belongs to an option")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -114,7 +118,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     outcome: Any = yield
     callspec: Any = getattr(item, "callspec", None)
-    cell: Any = callspec and callspec.params.get("cell")
+    cell: Any = callspec and callspec.params.get("conformance_cell")
     if call.when == "call" and hasattr(cell, "backend"):
         report = outcome.get_result()
         error = call.excinfo.value if call.excinfo else None
@@ -158,6 +162,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     # User properties, not the stash, since under xdist the tests run in other processes.
     properties: list[tuple[str, Any]] = report.user_properties
     results = [value for name, value in properties if name == PROPERTY and report.when == "call"]
+    if report.failed and not results and _test_of(report.nodeid).startswith(OPERATION):  # a worker of xdist that ended, what is around the test
+        backend, _, test_id = _test_of(report.nodeid).removeprefix(OPERATION).removesuffix("]").partition(":")
+        results = [(backend, test_id, "failed", _told_by(report))]
     for backend, test_id, state, reason in results:
         _collected.setdefault(backend, {})[test_id] = (state, reason)
         for journal in _journals:

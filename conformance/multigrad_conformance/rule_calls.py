@@ -10,7 +10,7 @@ import numpy as np
 import multigrad as mg
 
 from .compare import DIFFERENCE, assert_close, assert_gradient
-from .problem import Problem, tensors_of
+from .problem import Problem, raw_gradients, tensors_of
 from .sample import leaves
 from .target import Target, call
 
@@ -47,10 +47,11 @@ class Given:
                 "write `g = g * x` for `g *= x`")
 
 
-def assert_nothing_written(target: Target, problem: Problem) -> None:
-    """The vjp, in a pass of raw arrays and in one that is recorded, leaves its cotangents, its arguments and its outputs as they were."""
+def unwritten_gradients(target: Target, problem: Problem) -> list[Any]:
+    """The gradients, as raw arrays. In a pass of these, and in a recorded one, the vjp leaves its cotangents, arguments and outputs as they were."""
     if target.wrap is not None or not target.capabilities.mutable:  # values are traced there, or nothing can be written
-        return
+        return raw_gradients(target, problem, [target.raw(x) for x in problem.leaves()], [target.raw(g) for g in problem.cotangents])
+    found: list[Any] = []
     for recorded in (False, True):
         given = Given(target)
         values = [given.note(f"the argument {name}", target.raw(v)) for name, v in zip(problem.op.roles, problem.values, strict=True)]
@@ -62,8 +63,10 @@ def assert_nothing_written(target: Target, problem: Problem) -> None:
             if isinstance(y, mg.Tensor) and y.requires_grad:
                 y.register_hook(given.noting(f"the cotangent of {name}"))
         finished = tensors_of(problem.finished(target.bound, out))
-        mg.autograd.grad(finished, xs, grad_outputs=[target.raw(g) for g in problem.cotangents], create_graph=recorded, allow_unused=True)
+        gradients = mg.autograd.grad(finished, xs, grad_outputs=[target.raw(g) for g in problem.cotangents], create_graph=recorded)
         given.assert_unchanged("vjp" if not recorded else "vjp, in a pass that is recorded,")
+        found = found or [g.array for g in gradients]
+    return found
 
 
 def assert_each_output(target: Target, problem: Problem, tolerance: float, precision: str) -> None:

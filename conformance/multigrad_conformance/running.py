@@ -1,10 +1,12 @@
-"""Run the suite: each backend in a process of its own, so that one that ends its process takes no other's results along."""
+"""Run the suite: each backend in a process of its own, so that one that ends its process, or never ends, takes no other's results along."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,8 @@ from .certificate import Results
 from .journal import beside, recovered
 
 NO_TESTS = 5  # pytest's exit status where nothing was selected
+LIMIT = 600.0
+"""The seconds that a backend has for each test, and for being imported. One that compiles may take a minute."""
 
 
 @dataclass
@@ -32,8 +36,11 @@ class Outcome:
         return max(ran, default=NO_TESTS if self.statuses else 0)
 
 
-def run(backends: Sequence[str], samples: str, arguments: Sequence[str], folder: Path) -> Outcome:
-    """Run the suite on the backends of these names, or on every one that works here. `arguments` are for pytest."""
+def run(backends: Sequence[str], samples: str, arguments: Sequence[str], folder: Path, limit: float = LIMIT) -> Outcome:
+    """Run the suite on the backends of these names, or on every one that works here. `arguments` are for pytest.
+
+    A backend of which nothing is heard for `limit` seconds is ended; 0 waits for ever.
+    """
     outcome = Outcome()
     names = list(dict.fromkeys(backends))
     if not names:
@@ -43,21 +50,21 @@ def run(backends: Sequence[str], samples: str, arguments: Sequence[str], folder:
             elif listed.state != "operations":
                 outcome.left_out[listed.name] = listed.error or listed.state
     for number, name in enumerate(names):
-        _run_one(name, samples, [*([] if backends else ["--multigrad-usable"]), *arguments], folder / f"{number}.json", outcome)
+        _run_one(name, samples, [*([] if backends else ["--multigrad-usable"]), *arguments], folder / f"{number}.json", outcome, limit)
     if outcome.certificates:
         outcome.certificates[0]["left out"] = outcome.left_out | outcome.certificates[0]["left out"]
     return outcome
 
 
-def _run_one(name: str, samples: str, arguments: Sequence[str], path: Path, outcome: Outcome) -> None:
+def _run_one(name: str, samples: str, arguments: Sequence[str], path: Path, outcome: Outcome, limit: float) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "multigrad_conformance.plugin",
                "--pyargs", "multigrad_conformance", "--multigrad-samples", samples, "--multigrad-json", str(path), "--multigrad-backend", name]
-    status = subprocess.run([*command, *arguments], check=False).returncode
+    status = _ended([*command, *arguments], path, limit)
     if path.is_file():
         outcome.certificates.append(certificate.read(path))
         outcome.statuses.append(status)
     elif beside(path).is_file():
-        ending = _ending(status)
+        ending = _ending(status, limit)
         print(f"{name}: died {ending}", file=sys.stderr, flush=True)
         outcome.certificates.append(recovered(beside(path), ending) or _stillborn(name, samples, ending))
         outcome.statuses.append(1)
@@ -65,8 +72,50 @@ def _run_one(name: str, samples: str, arguments: Sequence[str], path: Path, outc
         outcome.statuses.append(status or 1)
 
 
-def _ending(status: int) -> str:
+HUNG = -1000
+"""The status of a process that was ended at the limit; no signal has that number."""
+
+
+def _ended(command: Sequence[str], path: Path, limit: float) -> int:
+    """Run the process that writes the certificate, until it ends or its journal has not grown for `limit` seconds. Returns its status, or HUNG."""
+    with subprocess.Popen(command, start_new_session=os.name == "posix") as process:
+        heard, length = time.monotonic(), -1
+        try:
+            while True:
+                try:
+                    return process.wait(0.2)
+                except subprocess.TimeoutExpired:
+                    pass
+                now = _length(beside(path))
+                if now != length:
+                    heard, length = time.monotonic(), now
+                elif limit and time.monotonic() - heard > limit and now >= 0:
+                    _end(process)
+                    return HUNG
+        except KeyboardInterrupt:
+            _end(process, "SIGINT")
+            raise
+
+
+def _length(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # not begun, or done
+        return -1
+
+
+def _end(process: subprocess.Popen[bytes], how: str = "SIGKILL") -> None:
+    """End a process and those that it has started, which share its session."""
+    if os.name == "posix":
+        os.killpg(process.pid, getattr(signal, how))
+    else:
+        process.kill()
+
+
+def _ending(status: int, limit: float) -> str:
     """How a process ended that has written no certificate."""
+    if status == HUNG:
+        return f"at the limit of {limit:g} s for one test"
     if status < 0:
         try:
             return f"by {signal.Signals(-status).name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,13 @@ class Sample:
                     reads one triangle; f takes and gives a NumPy array. The derivatives must be those of the function after f
     finish          f(xp, *outputs), an array or a tuple: what of the outputs has a definite value, where they have a choice (the
                     phases of eigenvectors). Values and derivatives are compared after it
+    reference       f(*arguments), in NumPy: the outputs, found another way. None: those of the operation's own form on NumPy
     """
 
     def __init__(self, label: str, /, *args: Any, differentiable: tuple[str, ...] | None = None, short: bool | None = None,
                  needs: str = "", values: bool = True, tolerance: float = 1.0, checks: tuple[str, ...] | None = None,
-                 project: Mapping[str, Callable[[Any], Any]] | None = None, finish: Callable[..., Any] | None = None, **kwargs: Any) -> None:
+                 project: Mapping[str, Callable[[Any], Any]] | None = None, finish: Callable[..., Any] | None = None,
+                 reference: Callable[..., Any] | None = None, **kwargs: Any) -> None:
         self.label = label
         self.args = args
         self.kwargs = kwargs
@@ -60,17 +63,24 @@ class Sample:
         self.checks = checks
         self.project = project or {}
         self.finish = finish
+        self.reference = reference
 
-    @property
+    @cached_property
     def complex(self) -> bool:
         """Whether there is a complex array among the arguments, or a complex dtype."""
         return any(a.dtype.kind == "c" if is_array(a) else a.name.startswith("complex")
                    for a in leaves((self.args, tuple(self.kwargs.values()))) if is_array(a) or isinstance(a, DType))
 
-    @property
+    @cached_property
     def backwards(self) -> bool:
         """Whether there is a slice with a negative step among the arguments."""
         return any(isinstance(a, slice) and (a.step or 1) < 0 for a in leaves((self.args, tuple(self.kwargs.values()))))
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """What the library must have for it."""
+        seen = {"complex": self.complex, "negative_steps": self.backwards, self.needs: bool(self.needs)}
+        return frozenset(need for need, is_needed in seen.items() if is_needed)
 
     def __repr__(self) -> str:
         return f"<Sample {self.label}>"
@@ -91,6 +101,17 @@ class Kink(Sample):
         self.gradients = gradients
         self.second = second or {}
         self.reason = reason
+
+
+class Refused(Sample):
+    """A sample whose gradient would be wrong, so that it is refused: a GradientError, or nan where values are not known.
+
+    message  what the error says, or a part of it
+    """
+
+    def __init__(self, label: str, /, *args: Any, message: str, **kwargs: Any) -> None:
+        super().__init__(label, *args, checks=("refused",), short=True, **kwargs)
+        self.message = message
 
 
 class Draw:

@@ -1,4 +1,5 @@
-"""The tests. Their parameters come from plugin.py: one test per cell of each backend that was asked for."""
+"""The tests. Their parameters come from plugin.py: one test per cell of each backend that was asked for. Their names are those of no fixture of a
+project, whose conftest.py pytest may take for one of this package, too."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 from multigrad import extend
 from multigrad.registry import OPS
 
-from . import cells, saves
+from . import cells, declared, saves
+from .target import Target
 
 FLICKERING = "flickering:"
 MISSING = "missing: "
@@ -23,9 +25,10 @@ def exemption_of(backend: str, test_id: str) -> str | None:
     return table.get(test_id) or next((reason for pattern, reason in table.items() if fnmatchcase(test_id, pattern)), None)
 
 
-def test_operation(cell: cells.Cell) -> None:
+def test_operation(conformance_cell: cells.Cell) -> None:
     """A cell of the table of operations by backends. One of what is missing must raise; an exempted one must fail, unless its reason says
     `flickering:`."""
+    cell = conformance_cell
     reason = exemption_of(cell.backend, cell.id)
     if reason is None:
         missing = cell.missing()
@@ -63,29 +66,35 @@ def _is_wrong(error: Exception) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith((f"{__package__}.", "numpy.testing"))
 
 
-def test_declarations(backend: str) -> None:
-    """What is declared as missing stands for tests that exist, at some level and precision."""
+def test_declarations(conformance_backend: str) -> None:
+    """What is declared as missing stands for tests that exist, at some level and precision, and nothing is that the library can do."""
+    backend = conformance_backend
+    for text in declared.hidden(Target(backend)):
+        raise AssertionError(f"the backend {backend!r} says {text}: it hides what the library can do. Change its Capabilities")
     for name in extend.backend(backend).capabilities.missing:
         assert any(fnmatchcase(cell.id, cells.missing_pattern(name)) for cell in cells.everything(backend)), \
             f"the backend {backend!r} says that {name!r} is missing, but there is no such operation or test"
 
 
-def test_exemptions(backend: str) -> None:
+def test_exemptions(conformance_backend: str) -> None:
     """Each exemption stands for a test that exists, at some level and precision."""
+    backend = conformance_backend
     for pattern in extend.backend(backend).exemptions:
         assert any(fnmatchcase(cell.id, pattern) for cell in cells.everything(backend)), \
             f"the backend {backend!r} exempts {pattern!r}, but there is no such test"
 
 
-def test_samples(operation: str) -> None:
+def test_samples(conformance_operation: str) -> None:
     """Every operation has samples: a plugin brings its own through the hook multigrad_samples."""
+    operation = conformance_operation
     assert not cells.unsampled(OPS[operation]), (
         f"the operation {operation!r} of {OPS[operation].module} has no samples: return them from the hook multigrad_samples, "
         "{operation: generator or 'module:name'}")
 
 
-def test_saves(plan: tuple[str, str]) -> None:
+def test_saves(conformance_plan: tuple[str, str]) -> None:
     """The backward pass keeps no more than PyTorch's, so that everything else may be modified in place."""
+    plan = conformance_plan
     op = OPS[plan[0]]
     found, stated = set(op.kept(plan[1])), saves.allowed(op, plan[1])
     assert stated is not None and found <= stated, f"the gradient of {plan[0]} by {plan[1]} keeps {found - (stated or set())}"
@@ -96,8 +105,8 @@ def parameters(backends: list[str], level: str, seed: int = 0) -> dict[str, tupl
     chosen = [cell for name in backends for cell in cells.selected(name, level, seed=seed)]
     plans = list(saves.plans())
     return {
-        "cell": (chosen, [f"{cell.backend}:{cell.id}" for cell in chosen]),
-        "backend": (backends, backends),
-        "operation": (list(OPS), list(OPS)),
-        "plan": (plans, [f"{op}/saves/{argument}" for op, argument in plans]),
+        "conformance_cell": (chosen, [f"{cell.backend}:{cell.id}" for cell in chosen]),
+        "conformance_backend": (backends, backends),
+        "conformance_operation": (list(OPS), list(OPS)),
+        "conformance_plan": (plans, [f"{op}/saves/{argument}" for op, argument in plans]),
     }

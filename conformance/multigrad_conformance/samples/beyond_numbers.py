@@ -18,10 +18,10 @@ def activation(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("real", draw.nonzero(2, 3))
     if name in ("logistic", "sigmoid", "silu", "silu_slope"):
         yield Sample("complex", draw.complex(2, 3))
-    yield Sample("vector", draw.nonzero(5))
+    yield Sample("vector", np.asarray([-1.7, -0.6, 0.4, 0.8, 1.9]))
     yield Sample("steep", np.asarray([-40.0, -15.0, 15.0]), short=False)
     if name == "softplus":
-        yield Sample("beta", draw.nonzero(2, 3), 2.5)
+        yield Sample("beta", draw.nonzero(2, 3), 2.0)
         yield Sample("threshold", draw.nonzero(5), 1.5, 0.1)
 
 
@@ -43,8 +43,19 @@ def log_sum_exp(draw: Draw) -> Iterator[Sample]:
     yield Sample("keepdims", draw.apart(2, 3), axis=-1, keepdims=True)
     yield Sample("axes", draw.apart(2, 3, 2), axis=(0, 2))
     yield Sample("near 0", np.asarray([0.0, -40.0, -45.0]))
+    yield Sample("large", np.asarray([[800.0, 799.0, 3.0], [0.0, -np.log(2.0), -np.log(2.0)]]), axis=1)
     yield Sample("0-d", draw.real())
     yield Sample("no rows", np.zeros((0, 3)), axis=1)
+
+
+def kernel_of_sums(draw: Draw) -> Iterator[Sample]:
+    yield from log_sum_exp(draw)
+    yield Sample("ties", np.asarray([[1.0, 1.0, 0.5], [0.0, 2.0, 2.0]]), axis=1)
+    yield Sample("of one", np.asarray([[800.0], [1.0]]), axis=1)
+    yield Sample("nothing but -inf", np.asarray([[-INF, -INF], [0.5, -INF]]), axis=1, checks=("forward",), short=True,
+                 reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[0.5, 0.5], [1.0, 0.0]])))
+    yield Sample("infinite", np.asarray([[INF, 1.0], [INF, INF]]), axis=1, checks=("forward",), short=True,
+                 reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[1.0, 0.0], [0.5, 0.5]])))
 
 
 def logsumexp(draw: Draw) -> Iterator[Sample]:
@@ -57,10 +68,14 @@ def logsumexp(draw: Draw) -> Iterator[Sample]:
 
 
 def finite_peak(draw: Draw) -> Iterator[Sample]:
-    yield Sample("all", draw.apart(2, 3))
-    yield Sample("complex", draw.complex(2, 3), axis=1)
-    yield Sample("infinite", np.asarray([[1.0, INF], [-INF, -INF], [2.0, -INF]]), axis=1)
-    yield Sample("empty", np.zeros((0, 3)), axis=0)
+    for label, x, axis in (("all", draw.apart(2, 3), None), ("complex", draw.complex(2, 3), 1), ("of one", draw.apart(3, 1), 1),
+                           ("infinite", np.asarray([[1.0, INF], [-INF, -INF], [2.0, -INF]]), 1), ("empty", np.zeros((0, 3)), 0)):
+        yield Sample(label, x, axis=axis, reference=_peak, short=True)
+
+
+def _peak(x: Any, axis: Any) -> Any:
+    peak = np.max(np.real(x), axis=axis, keepdims=True, initial=-INF)
+    return np.where(np.isfinite(peak), peak, np.zeros_like(peak))
 
 
 # ----- statistics -----
@@ -206,6 +221,7 @@ def order_statistics(draw: Draw) -> Iterator[Sample]:
 def places_of(draw: Draw) -> Iterator[Sample]:
     x = draw.apart(3, 5)
     yield Sample("rows", x, np.sort(x)[:, 1:3], (1, 2))
+    yield Sample("deep", x[:, None, 2:], np.sort(x[:, None, 2:])[..., 1:], (1, 2))
     ties = np.asarray([[1.0, 0.5, 1.0, 0.5], [2.0, 2.0, NAN, 1.0]])
     yield Sample("ties", ties, np.sort(ties)[:, [1, 3]], (1, 3))
 
@@ -266,6 +282,7 @@ KINKS: dict[str, list[Kink]] = {
 MAKERS: dict[str, Any] = {
     **dict.fromkeys(("logistic", "sigmoid", "relu", "silu", "silu_slope", "softplus"), activation),
     **dict.fromkeys(("softmax", "log_softmax"), softmax),
+    "log_sum_exp": lambda name, draw: kernel_of_sums(draw),
     **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax", "nanmedian"), nan_reduction),
     **dict.fromkeys(("nanargmin", "nanargmax"), nan_index), **dict.fromkeys(("nancumsum", "nancumprod"), nan_scan),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), quantile),
@@ -274,6 +291,6 @@ MAKERS: dict[str, Any] = {
 
 def samples() -> dict[str, Any]:
     """The generators of these names, by operation."""
-    plain = (log_sum_exp, logsumexp, finite_peak, ptp, average, cov, corrcoef, nan_to_num, known_index, median, order_statistics, places_of)
+    plain = (logsumexp, finite_peak, ptp, average, cov, corrcoef, nan_to_num, known_index, median, order_statistics, places_of)
     makers = {f.__name__: (lambda name, draw, f=f: f(draw)) for f in plain} | MAKERS
     return {name: lambda draw, name=name, make=make: [*make(name, draw), *KINKS.get(name, ())] for name, make in makers.items()}

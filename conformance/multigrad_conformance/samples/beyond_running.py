@@ -34,14 +34,26 @@ def sliding_window_view(draw: Draw) -> Iterator[Sample]:
 
 
 def running_places(draw: Draw) -> Iterator[Sample]:
-    yield Sample("largest", draw.real(2, 5), 1, True)
-    yield Sample("smallest", draw.real(3, 2), 0, False)
-    yield Sample("ties", np.asarray([[1.0, 3.0, 3.0, 2.0], [4.0, 4.0, 0.0, 4.0]]), -1, True)
-    yield Sample("nan", np.asarray([1.0, np.nan, 3.0, np.nan, 2.0]), 0, False)
-    yield Sample("integers", draw.integers(5), 0, True)
-    yield Sample("booleans", np.asarray([False, True, False]), 0, True)
-    yield Sample("one", draw.real(2, 1), 1, True)
-    yield Sample("empty", draw.real(2, 0), 1, True)
+    ties = np.asarray([[1.0, 3.0, 3.0, 2.0], [4.0, 4.0, 0.0, 4.0]])
+    for label, x, axis, largest in (("largest", draw.real(2, 5), 1, True), ("smallest", draw.real(3, 2), 0, False), ("ties", ties, -1, True),
+                                    ("nan", np.asarray([1.0, np.nan, 3.0, np.nan, 2.0]), 0, False), ("integers", draw.integers(5), 0, True),
+                                    ("booleans", np.asarray([False, True, False]), 0, True), ("one", draw.real(2, 1), 1, True),
+                                    ("empty", draw.real(2, 0), 1, True)):
+        yield Sample(label, x, axis, largest, reference=_running_places, short=label in ("largest", "smallest", "ties"))
+
+
+def _running_places(x: Any, axis: int, largest: bool) -> Any:
+    def along(row: Any) -> Any:
+        places = np.zeros(len(row), np.int64)
+        last = 0
+        for i, v in enumerate(row):
+            best = row[last]
+            if v != v or (best == best and (v >= best if largest else v <= best)):
+                last = i
+            places[i] = last
+        return places
+
+    return np.apply_along_axis(along, axis, x)
 
 
 def cross(draw: Draw) -> Iterator[Sample]:

@@ -84,6 +84,7 @@ def linspace(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(), draw.complex(), 3)
     yield Sample("dtype", draw.real(), draw.real(), 3, dtype=FLOAT32)
     yield Sample("device", draw.real(), draw.real(), 3, device=OWN_DEVICE)
+    yield Sample("of matrices", draw.real(2, 1), draw.real(3), 4)
     yield Sample("empty", draw.real(), draw.real(), 0)
 
 

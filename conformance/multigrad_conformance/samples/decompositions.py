@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..sample import Draw, Kink, Sample
+from ..sample import Draw, Kink, Refused, Sample
 
 NAN = np.nan
 
@@ -77,6 +77,12 @@ def right(xp: Any, u: Any, s: Any, vh: Any) -> Any:
     return projections(xp, s, xp.matrix_transpose(vh[..., :s.shape[-1], :]))[1]
 
 
+def added(xp: Any, u: Any, s: Any, vh: Any) -> Any:
+    """The projection onto what full_matrices=True adds to the columns of U."""
+    rest = u[..., :, s.shape[-1]:]
+    return rest @ conj(xp, xp.matrix_transpose(rest))
+
+
 # ----- samples -----
 
 
@@ -84,7 +90,7 @@ def cholesky(draw: Draw) -> Iterator[Sample]:
     for kind, make in (("", draw.real), ("complex", draw.complex)):
         yield Sample(kind or "lower", with_eigenvalues(make(3, 3), 0.5, 2.0), project=PROJECT)
         yield Sample(f"upper {kind}".strip(), with_eigenvalues(make(3, 3), 0.5, 2.0), project=PROJECT, upper=True)
-    yield Sample("batch", with_eigenvalues(draw.complex(2, 2, 2), 0.5, 2.0), project=PROJECT)
+    yield Sample("batch", with_eigenvalues(draw.complex(2, 1, 2, 2), 0.5, 2.0), project=PROJECT)
     yield Sample("1x1", np.asarray([[2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("empty batch", np.zeros((0, 2, 2)))
@@ -94,19 +100,22 @@ def eigh(draw: Draw) -> Iterator[Sample]:
     options: dict[str, Any] = {"project": PROJECT, "finish": projections}
     yield Sample("real", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), **options)
     yield Sample("complex", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), **options)
-    yield Sample("batch", with_eigenvalues(draw.complex(2, 2, 2), -1.0, 1.0), **options)
+    yield Sample("batch", with_eigenvalues(draw.complex(2, 1, 2, 2), -1.0, 1.0), **options)
     yield Sample("1x1", np.asarray([[2.0]]), **options)
     yield Sample("0x0", np.zeros((0, 0)), **options)
     yield Sample("empty batch", np.zeros((0, 2, 2)), **options)
     yield Sample("values", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), project=PROJECT, finish=lambda xp, w, v: w)
     yield Sample("vectors", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), project=PROJECT, finish=lambda xp, w, v: projections(xp, w, v)[1])
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
+    yield Sample("little of the values", with_eigenvalues(draw.complex(2, 2), -2.0, 2.0), project=PROJECT,
+                 finish=lambda xp, w, v: (1e-9 * w, projections(xp, w, v)[1]))
+    yield Refused("phases", with_eigenvalues(draw.complex(2, 2), -2.0, 2.0), finish=lambda xp, w, v: (0 * w, v), message="linalg_eigh_backward")
 
 
 def eigvalsh(draw: Draw) -> Iterator[Sample]:
     yield Sample("real", with_eigenvalues(draw.real(3, 3), -2.0, 2.0), project=PROJECT)
     yield Sample("complex", with_eigenvalues(draw.complex(3, 3), -2.0, 2.0), project=PROJECT)
-    yield Sample("batch", with_eigenvalues(draw.complex(2, 2, 2), -1.0, 1.0), project=PROJECT)
+    yield Sample("batch", with_eigenvalues(draw.complex(2, 1, 2, 2), -1.0, 1.0), project=PROJECT)
     yield Sample("1x1", np.asarray([[2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("empty batch", np.zeros((0, 2, 2)))
@@ -119,20 +128,21 @@ def eig(draw: Draw) -> Iterator[Sample]:
     yield Sample("real", with_diagonal(draw.real(3, 3)), finish=projections)
     yield Sample("complex", with_diagonal(draw.complex(3, 3)), finish=projections)
     yield Sample("conjugate pair", pair, finish=projections)
-    yield Sample("batch", with_diagonal(draw.complex(2, 2, 2)), finish=projections)
+    yield Sample("batch", with_diagonal(draw.complex(2, 1, 2, 2)), finish=projections)
     yield Sample("1x1", np.asarray([[2.0]]), finish=projections)
     yield Sample("0x0", np.zeros((0, 0)), finish=projections)
     yield Sample("empty batch", np.zeros((0, 2, 2)), finish=projections)
     yield Sample("values", pair, finish=lambda xp, w, v: w)
     yield Sample("vectors", with_diagonal(draw.complex(3, 3)), finish=lambda xp, w, v: projections(xp, w, v)[1])
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
+    yield Refused("phases", with_diagonal(draw.complex(2, 2)), finish=lambda xp, w, v: (0 * w, v), message="linalg_eig_backward")
 
 
 def eigvals(draw: Draw) -> Iterator[Sample]:
     yield Sample("real", with_diagonal(draw.real(3, 3)))
     yield Sample("complex", with_diagonal(draw.complex(3, 3)))
     yield Sample("conjugate pair", np.asarray([[1.0, 1.5, 0.2], [-1.2, 0.8, 0.1], [0.3, -0.2, -1.0]]))
-    yield Sample("batch", with_diagonal(draw.complex(2, 2, 2)))
+    yield Sample("batch", with_diagonal(draw.complex(2, 1, 2, 2)))
     yield Sample("1x1", np.asarray([[2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("empty batch", np.zeros((0, 2, 2)))
@@ -150,12 +160,15 @@ def qr(draw: Draw) -> Iterator[Sample]:
         yield Sample(f"Q of a wide one {kind}".strip(), with_singular_values(make(2, 3)), finish=lambda xp, q, r: q)
         yield Sample(f"R of a wide one {kind}".strip(), with_singular_values(make(2, 3)), finish=lambda xp, q, r: r)
     yield Sample("tall and complete", with_singular_values(draw.real(3, 2)), mode="complete", checks=("forward",))
-    yield Sample("batch", with_singular_values(draw.complex(2, 3, 2)))
+    yield Sample("batch", with_singular_values(draw.complex(2, 1, 3, 2)))
+    yield Sample("wide batch", with_singular_values(draw.real(2, 1, 2, 3)))
     yield Sample("1x1", np.asarray([[-2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("no columns", np.zeros((3, 0)))
     yield Sample("no rows", np.zeros((0, 3)))
     yield Sample("empty batch", np.zeros((0, 3, 2)))
+    yield Sample("square and complete", with_singular_values(draw.real(2, 2)), mode="complete")
+    yield Refused("complete", with_singular_values(draw.real(2, 3, 2)), mode="complete", message="mode='complete'")
 
 
 def svd(draw: Draw) -> Iterator[Sample]:
@@ -170,20 +183,24 @@ def svd(draw: Draw) -> Iterator[Sample]:
             yield Sample(f"U of a {shape} one {kind}".strip(), with_singular_values(make(m, n)), finish=left, **reduced)
             yield Sample(f"Vh of a {shape} one {kind}".strip(), with_singular_values(make(m, n)), finish=right, **reduced)
         yield Sample(f"S {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, u, s, vh: s)
-    yield Sample("batch", with_singular_values(draw.complex(2, 3, 2)), finish=pairs, **reduced)
+    yield Sample("batch", with_singular_values(draw.complex(2, 1, 3, 2)), finish=pairs, **reduced)
     yield Sample("1x1", np.asarray([[-2.0]]), finish=pairs)
     yield Sample("0x0", np.zeros((0, 0)), finish=pairs)
     yield Sample("no columns", np.zeros((3, 0)), finish=pairs)
     yield Sample("no rows", np.zeros((0, 3)), finish=pairs)
     yield Sample("empty batch", np.zeros((0, 3, 2)), finish=pairs)
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)})
+    yield Sample("columns that are added", with_singular_values(draw.real(3, 2)), finish=added, checks=("dual",), short=True)
+    yield Refused("phases", with_singular_values(draw.complex(3, 2)), finish=lambda xp, u, s, vh: (u, 0 * s), message="svd_backward", **reduced)
+    yield Refused("a column that is added", with_singular_values(draw.real(3, 2)), finish=lambda xp, u, s, vh: 0.1 * u, message="last columns of U")
+    yield Refused("a row that is added", with_singular_values(draw.real(2, 3)), finish=lambda xp, u, s, vh: 0.1 * vh, message="last rows of Vh")
 
 
 def svdvals(draw: Draw) -> Iterator[Sample]:
     yield Sample("tall", with_singular_values(draw.real(3, 2)))
     yield Sample("complex", with_singular_values(draw.complex(3, 3)))
     yield Sample("wide", with_singular_values(draw.real(2, 3)))
-    yield Sample("batch", with_singular_values(draw.complex(2, 3, 2)))
+    yield Sample("batch", with_singular_values(draw.complex(2, 1, 3, 2)))
     yield Sample("1x1", np.asarray([[-2.0]]))
     yield Sample("0x0", np.zeros((0, 0)))
     yield Sample("no columns", np.zeros((3, 0)))

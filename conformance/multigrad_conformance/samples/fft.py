@@ -39,13 +39,15 @@ def several_axes(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("axes", make(2, 3, 4), axes=(0, 2))
     yield Sample("one axis", make(3, 4), axes=(0,))
     yield Sample("negative axes", make(2, 3, 4), axes=(-1, -3), norm="ortho")
-    yield Sample("forward", make(3, 2), norm="forward")
+    yield Sample("forward", make(3, 2, 2), norm="forward")
     yield Sample("padded", make(2, 3), s=(3, 7), axes=(0, 1))
     yield Sample("trimmed", make(3, 4, 4), s=(2, 3), axes=(2, 1), norm="forward")
     yield Sample("padded and trimmed", make(4, 3), s=(2, odd), axes=(0, 1), norm="ortho")
-    yield Sample("as it is", make(2, 3), s=(-1, 4), axes=(0, 1))
+    yield Sample("as it is", make(2, 3), s=(4, -1) if name == "rfftn" else (-1, 5), axes=(0, 1))
+    yield Sample("last axes", make(2, 3, 2), s=(2, 3))
     yield Sample("lengths 1", make(2, 3), s=(1, 1), axes=(0, 1))
     yield Sample("empty batch", make(0, 2, 3), axes=(1, 2))
+    yield Sample("repeated axis", make(4, 2), axes=(0, 0))
 
 
 def shifted(draw: Draw) -> Iterator[Sample]:

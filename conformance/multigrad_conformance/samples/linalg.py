@@ -16,6 +16,7 @@ from . import statistical
 from .decompositions import orthonormal, with_singular_values
 
 INF = np.inf
+FIRST = ("forward", "vjp", "jvp", "dual")
 
 
 def regular(draw: Draw, *shape: int) -> Any:
@@ -30,6 +31,12 @@ def with_values(x: Any, *values: float) -> Any:
     """A matrix of the shape of `x` with these singular values."""
     u, _, vh = np.linalg.svd(x, full_matrices=False)
     return u * np.asarray(values) @ vh
+
+
+def of_rank(rank: int, x: Any) -> Any:
+    """The nearest matrix of that rank."""
+    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    return u[..., :rank] * s[..., None, :rank] @ vh[..., :rank, :]
 
 
 def square(draw: Draw) -> Iterator[Sample]:
@@ -64,12 +71,13 @@ def adjugate(draw: Draw) -> Iterator[Sample]:
     yield Sample("singular 3 by 3", with_values(draw.real(3, 3), 2.0, 0.0, 0.0))
     x = with_values(draw.real(4, 4), 2.0, 1.0, 0.0, 0.0)
     yield Sample("singular 4 by 4", x, checks=("forward", "vjp", "jvp"))  # the second derivative needs an inverse
+    yield Sample("batch of singular ones", np.stack([x, x.T])[:, None], checks=("forward", "vjp"))
 
 
 def adjugate_tangent(draw: Draw) -> Iterator[Sample]:
     yield Sample("real", regular(draw, 3, 3), draw.real(3, 3))
     yield Sample("complex", complex_regular(draw, 3, 3), draw.complex(3, 3))
-    yield Sample("batch", regular(draw, 2, 2, 2), draw.real(2, 2, 2))
+    yield Sample("batch", regular(draw, 2, 1, 3, 3), draw.real(2, 1, 3, 3))
     yield Sample("number", np.asarray([[-1.5]]), np.asarray([[2.0]]))
     yield Sample("4 by 4", regular(draw, 4, 4), draw.real(4, 4))
     yield Sample("complex 4 by 4", complex_regular(draw, 4, 4), draw.complex(4, 4))
@@ -115,7 +123,9 @@ def pinv(draw: Draw) -> Iterator[Sample]:
     yield Sample("wide", regular(draw, 2, 3))
     yield Sample("square", regular(draw, 2, 2))
     yield Sample("complex tall", complex_regular(draw, 3, 2))
-    yield Sample("batch", regular(draw, 2, 3, 2))
+    yield Sample("batch", regular(draw, 1, 4, 2, 3))
+    yield Sample("rank 2 of 3", with_values(draw.real(4, 3), 2.0, 1.0, 0.0), project={"x": partial(of_rank, 2)}, checks=FIRST)
+    yield Sample("complex, rank 1 of 2", with_values(draw.complex(2, 3), 1.5, 0.0), project={"x": partial(of_rank, 1)}, checks=FIRST)
     yield Sample("rtol", regular(draw, 3, 2), rtol=0.01)
     yield Sample("rtols", regular(draw, 2, 3, 2), rtol=np.asarray([0.01, 0.02]))
     yield Sample("no matrices", np.zeros((0, 3, 2)))
@@ -206,7 +216,9 @@ def singular_factor(draw: Draw) -> Iterator[Sample]:
     yield Sample("nuc", regular(draw, 3, 2), "nuc")
     yield Sample("complex", complex_regular(draw, 2, 3), "nuc")
     yield Sample("largest", complex_regular(draw, 3, 2), 2.0)
-    yield Sample("smallest", regular(draw, 2, 2, 3), -2.0)
+    yield Sample("square", complex_regular(draw, 2, 2), "nuc")
+    yield Sample("one row", regular(draw, 1, 3), "nuc")
+    yield Sample("smallest", regular(draw, 2, 1, 2, 3), -2.0)
     yield Sample("no matrices", np.zeros((0, 2, 2)), 2.0)
 
 

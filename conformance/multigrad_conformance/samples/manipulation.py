@@ -25,7 +25,7 @@ def arranged(draw: Draw, *cases: tuple[str, tuple[int, ...], tuple[Any, ...], di
 
 ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]] = {
     "broadcast_to": [("rows", (3,), ((2, 3),), {}), ("columns", (2, 1), ((2, 3),), {}), ("0-d", (), ((2, 2),), {}),
-                     ("empty", (1, 3), ((0, 3),), {}), ("of nothing", (0, 1), ((2, 0, 3),), {})],
+                     ("middle", (2, 1, 3), ((2, 4, 3),), {}), ("empty", (1, 3), ((0, 3),), {}), ("of nothing", (0, 1), ((2, 0, 3),), {})],
     "reshape": [("matrix", (2, 3), ((3, 2),), {}), ("flat", (2, 3), ((-1,),), {}), ("to 0-d", (1,), ((),), {}),
                 ("0-d", (), ((1, 1),), {}), ("copy", (4,), ((2, 2),), {"copy": True}), ("empty", (0, 3), ((3, 0),), {})],
     "expand_dims": [("first", (2, 3), (), {"axis": 0}), ("last", (3,), (), {"axis": -1}), ("0-d", (), (), {"axis": 0}),
@@ -92,7 +92,7 @@ def meshgrid(draw: Draw) -> Iterator[Sample]:
 # ----- indexing -----
 
 # Of the keys that NumPy knows, those that the standard defines.
-MASK = np.asarray([[True, False, True], [False, False, True]])
+MASK = np.asarray([[False, True, False], [True, False, False]])
 ROWS = np.asarray([1, 0, 1])
 KEYS: dict[str, tuple[tuple[int, ...], Any]] = {
     "integer": ((4,), 1),
@@ -131,6 +131,8 @@ def unindex(draw: Draw) -> Iterator[Sample]:
         values = draw.real(*np.zeros(shape)[key].shape)
         yield Sample(label, values, key, shape, needs=_needs(key), short=label in ("integer", "integer arrays", "mask"))
     yield Sample("complex", draw.complex(2), (slice(None), 1), (2, 3))
+    yield Sample("two places", draw.real(2), (slice(None, None, 3),), (5,))
+    yield Sample("step of a middle axis", draw.real(2, 3, 2), (slice(None), slice(None, None, 2), slice(None)), (2, 5, 2))
 
 
 def setitem(draw: Draw) -> Iterator[Sample]:
@@ -142,6 +144,7 @@ def setitem(draw: Draw) -> Iterator[Sample]:
     yield Sample("integer arrays", draw.real(2, 3), (np.asarray([0, 1]), np.asarray([2, -1])), draw.real(2), short=True)
     yield Sample("repeated places", draw.real(4), np.asarray([1, 2, 1]), draw.real(3))
     yield Sample("broadcast row", draw.real(2, 3), (Ellipsis,), draw.real(3))
+    yield Sample("leading axes of 1", draw.real(2, 3), (0, Ellipsis), draw.real(1, 1, 3))
     yield Sample("number", draw.real(2, 3), (0, slice(1, 3)), 2.5)
     yield Sample("masked number", draw.real(2, 3), MASK, draw.real(), needs="boolean_indexing")
     yield Sample("complex", draw.complex(2, 3), (slice(None), 1), draw.complex(2))
@@ -153,6 +156,8 @@ def take(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(2, 3), np.asarray([1, 0]), axis=0)
     yield Sample("vector", draw.real(4), np.asarray([3, 1, 1, -1]))
     yield Sample("rows", draw.real(3, 2, 2), np.asarray([0, 2, 2]), axis=0)
+    yield Sample("middle axis", draw.real(2, 3, 2), np.asarray([-1, 0]), axis=-2)
+    yield Sample("indices of two axes", draw.real(2, 3, 2), np.asarray([[0, 2, 0], [1, 1, -1]]), axis=1)
     yield Sample("none", draw.real(3), np.zeros((0,), np.int64))
 
 

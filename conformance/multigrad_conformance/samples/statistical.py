@@ -32,6 +32,7 @@ def reduction(name: str, draw: Draw) -> Iterator[Sample]:
         yield Sample("empty along", np.zeros((2, 0)), axis=0)
     if name in ("var", "std"):
         yield Sample("correction", make(2, 3), axis=1, correction=1.0)
+        yield Sample("complex", draw.complex(2, 3), axis=1, short=False)
         yield Sample("correction 0.5", make(4), correction=0.5, keepdims=True)
         yield Sample("empty", make(0, 3), axis=1)
 
@@ -40,7 +41,7 @@ def scan(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("vector", draw.nonzero(4))
     yield Sample("complex", draw.complex(2, 3), axis=1)
     yield Sample("axis", draw.nonzero(2, 3), axis=0)
-    yield Sample("initial", draw.nonzero(2, 3), axis=-1, include_initial=True)
+    yield Sample("initial", draw.nonzero(2, 3, 2), axis=1, include_initial=True)
     yield Sample("dtype", draw.nonzero(4), dtype=DType("float32"))
     yield Sample("integers", draw.integers(4))
     yield Sample("empty", np.zeros((0,)))
@@ -112,7 +113,7 @@ def tensordot(draw: Draw) -> Iterator[Sample]:
     yield Sample("pairs", draw.real(2, 3, 4), draw.real(4, 2, 3), axes=((0, 2), (1, 0)))
     yield Sample("crossed", draw.real(3, 2, 2), draw.real(2, 3), axes=((0, 2), (1, 0)))
     yield Sample("cycled", draw.real(2, 3, 4), draw.real(4, 2, 3), axes=((0, 2, 1), (1, 0, 2)))
-    yield Sample("real,complex", draw.real(2, 3), draw.complex(3, 2), axes=1)
+    yield Sample("real,complex", draw.real(2, 3), draw.complex(3, 2, 2), axes=1)
     yield Sample("0-d", draw.real(), draw.real(2), axes=0)
     yield Sample("empty", draw.real(0, 3), draw.real(3, 2), axes=1)
     yield Sample("nothing summed", draw.real(2, 0), draw.real(0, 3), axes=1)

@@ -45,6 +45,20 @@ def copy_slices(draw: Draw) -> Iterator[Sample]:
     for label, (shown, part) in PARTS.items():
         yield Sample(f"complex {label}", draw.complex(2, 3), draw.real(*shown), part, short=label == "real")
     yield Sample("complex", draw.complex(2, 3), draw.complex(2), STEPS["index"][2])
+    special = np.asarray([complex(re, 1.0) for re in (-0.0, 0.0, -0.0, 2.0, -0.0, -0.0)])
+    yield Sample("complex imag, infinite", special, np.asarray([1.5, -0.0, np.inf, -np.inf, 0.0, np.nan]), (("imag", (), None),),
+                 checks=("forward",), finish=_parts, reference=_with_imaginary_part, short=True)
+
+
+def _with_imaginary_part(x: Any, value: Any, part: Any) -> Any:
+    y = np.array(x)
+    y.imag = value
+    return y
+
+
+def _parts(xp: Any, y: Any) -> Any:
+    """All that there is to see of complex numbers, the signs of zeros too."""
+    return xp.real(y), xp.imag(y), xp.signbit(xp.real(y)), 1 / xp.imag(y)
 
 
 def samples() -> dict[str, Any]:
