@@ -33,6 +33,8 @@ from typing import Any
 
 import beyond
 import compare
+import compiled
+import compiled_costs
 import costs
 import eager_jax
 import judging
@@ -41,6 +43,7 @@ import peak
 import peers
 import programs
 import recurrence
+import scanned
 import special
 import transformations
 import workloads
@@ -100,6 +103,8 @@ def makers(effort: Effort) -> list[tuple[str, str, Callable[[], Iterator[Case]]]
         (special.SOLVERS, "multigrad_scipy", special.solver_cases),
         (judging.PROGRAMS, "", lambda: programs.program_cases(paths.Peers.found(), effort.steps)),
         (eager_jax.WORKLOAD, "jax", eager_jax.eager_cases),
+        (compiled.WORKLOAD, "", lambda: compiled.compiled_cases(paths.Peers.found(), effort.steps)),
+        (scanned.WORKLOAD, "", lambda: scanned.scanned_cases(paths.Peers.found(), effort.steps)),
     ]
 
 
@@ -127,7 +132,7 @@ def timed(options: argparse.Namespace, effort: Effort) -> Part:
         announce(options, f"{case.workload}, {case.label}")
         results.append(measure(case, effort.budget, least=effort.least, most=effort.most, sample=effort.sample))
         part.verdicts += judging.of_result(results[-1])
-    beside = ("paths", beyond.WORKLOAD, special.SPECIAL, special.SOLVERS)
+    beside = ("paths", compiled.WORKLOAD, scanned.WORKLOAD, beyond.WORKLOAD, special.SPECIAL, special.SOLVERS)
     wide = [r for r in results if set(r.rounds) <= set(COLUMNS) and not r.case.workload.startswith(beside)]
     narrow = [r for r in results if r not in wide]
     part.text = [make(chosen) for make, chosen in ((timing_table, wide), (beside_table, narrow)) if chosen]
@@ -204,6 +209,34 @@ def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
     return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": found})
 
 
+def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:
+    announce(options, COMPILING)
+    found = compiled_costs.measure(3 if effort.processes > 1 else 1)
+    longer = f"the same of {compiled_costs.MANY:,} operations, beside that of {compiled_costs.FEW:,}"
+    aims = [judging.limit(COMPILING, "the call that records, an operation", found["record"], 60, "us"),
+            judging.limit(COMPILING, longer, found["record, long"] / found["record"], 1.3, "x"),
+            judging.limit(COMPILING, "a call, each argument", found["argument"], 1, "us"),
+            judging.limit(COMPILING, "peak memory of a replay without an arena", found["peak"] / found["peak of the tape"], 1.1, "x the tape's")]
+    rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
+    rows += [[label, f"{found[key]:.3g} {unit}", "", ""] for label, key, unit in (
+        ("the second call, which compares and writes the code, an operation", "second", "us"),
+        (f"that of {compiled_costs.MANY:,} operations", "second, long", "us"), ("what a call adds to a product", "call", "us"))]
+    return Part([table([COMPILING, "measured", "aim", ""], rows)], aims, [], {"compiling": found})
+
+
+def scanning_part(options: argparse.Namespace, effort: Effort) -> Part:
+    announce(options, SCANNING)
+    found = scanned.measure(3 if effort.processes > 1 else 1)
+    beside = f"of {scanned.MANY:,} steps, beside those of {scanned.FEW}"
+    aims = [judging.limit(SCANNING, f"calls of the body in the gradient {beside}", found["calls, long"] / found["calls"], 1, "x", tolerance=0),
+            judging.limit(SCANNING, "memory that a further step takes", found["memory, scan"], 1.05, "x a carry", tolerance=0)]
+    rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
+    rows += [[label, f"{found[key]:.3g} {unit}", "", ""] for label, key, unit in (
+        ("the same by the binomial schedule", "memory, binomial", "x a carry"), ("by the tape", "memory, tape", "x a carry"),
+        ("a step, with its part of the gradient", "step", "us"), ("what the gradient takes besides its steps, to record", "besides", "ms"))]
+    return Part([table([SCANNING, "measured", "aim", ""], rows)], aims, [], {"scanning": found})
+
+
 def peak_part(options: argparse.Namespace, effort: Effort) -> Part:
     """No aim is set, so a check leaves it out."""
     if options.check:
@@ -224,8 +257,10 @@ def before_part(options: argparse.Namespace, effort: Effort) -> Part:
 
 
 COSTS, PEAK, BEFORE = "import, first expression, bytes of a node", "peak memory", "compare with the checkout before"
+COMPILING, SCANNING = "costs of func.compile", "costs of func.scan"
 PARTS: list[tuple[str, Callable[[argparse.Namespace, Effort], Part]]] = [
-    (RECURRENCE, recurrence_part), (COSTS, costs_part), (PEAK, peak_part), (BEFORE, before_part),
+    (RECURRENCE, recurrence_part), (COSTS, costs_part), (COMPILING, compiling_part), (SCANNING, scanning_part), (PEAK, peak_part),
+    (BEFORE, before_part),
 ]
 
 

@@ -59,7 +59,7 @@ def imports(module: Module) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (base := _base(module, node)) is not None:
             for alias in node.names:
                 inner = f"{base}.{alias.name}".strip(".")
-                yield inner if inner in modules() else base
+                yield inner if inner in modules() else base if base in modules() else base.rpartition(".")[0]  # of a stub, its folder
 
 
 # State

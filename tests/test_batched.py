@@ -266,7 +266,7 @@ class TestValues:
                 func.vmap(lambda x, f=f: f(xp.astype(x[0], xp.int64)))(raw(xp, V))
 
     def test_numpy(self, xp):
-        with pytest.raises(GradientError, match=r"Can't call numpy\(\) on a Batched: .* make that a Tensor"):
+        with pytest.raises(GradientError, match=r"Can't call numpy\(\) on a batch: .* make that a Tensor"):
             func.vmap(lambda x: np.asarray(x))(raw(xp, V))
 
     def test_afterwards(self, xp):

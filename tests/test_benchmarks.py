@@ -141,8 +141,22 @@ def test_every_program_and_path_runs_and_agrees_with_the_gradient_by_hand(module
     for case in module("beyond").beyond_cases(paths.Peers(), shapes=((4, 5), (3, 7))):
         assert set(case.peers) == {"formula", "multigrad"}
         measure.check_agreement(case.peers, case.tolerance)
+    for case in module("scanned").scanned_cases(paths.Peers(), steps=20):
+        assert {"hand", "multigrad", "eager"} <= set(case.peers)
+        measure.check_agreement(case.peers, case.tolerance)
     for case in (*module("special").special_cases(40), *module("special").solver_cases(3)):
         measure.check_agreement(case.peers, case.tolerance)
+
+
+def test_a_longer_scan_costs_its_steps_and_their_carries(module):
+    """What the benchmark of func.scan says of loops: the body is called as often for any length, and a further step is one more carry in memory."""
+    scanned = module("scanned")
+    (_, few), (_, many) = scanned.calls(20), scanned.calls(500)
+    assert few == many < 20
+    carry = 8 * scanned.BATCH * scanned.UNITS
+    step = {name: (scanned.peak(420, scan) - scanned.peak(20, scan)) / 400 / carry for name, scan in (
+        ("step", scanned.func.scan), ("binomial", lambda *given: scanned.func.scan(*given, checkpoint="binomial")), ("tape", scanned.unrolled))}
+    assert step["step"] < 1.05 and step["binomial"] < 0.2 < 2 < step["tape"]
 
 
 def test_two_checkouts_are_compared_by_processes_of_their_own():

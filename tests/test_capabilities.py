@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from multigrad.errors import RegistrationError
 pytest.importorskip("multigrad_conformance")
 from multigrad_conformance import Draw, Sample, cells
 from multigrad_conformance import test_conformance as suite
+from multigrad_conformance.declared import hidden
 from multigrad_conformance.target import Target, shape_of
 
 REPOSITORY = Path(__file__).parent.parent
@@ -171,6 +173,27 @@ class TestTheSuite:
         assert shape_of(target, Lazy()) == (2, 3) and shape_of(target, np.ones((1, 2))) == (1, 2)
 
 
+@pytest.mark.parametrize(("said", "told"), [
+    ({"mutable": False}, "mutable=False, yet x[0] = v changes the memory that a view shows"),
+    ({"negative_steps": False}, "negative_steps=False, yet x[::-1] reverses x"),
+    ({"lazy": True}, "lazy=True, yet take raises at once for an index that is out of bounds, which only values tell")])
+def test_a_declaration_that_hides_what_the_library_can_do(said: Any, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every level, whatever operations are tested."""
+    real = extend.backend
+    suite.test_declarations("numpy")
+    monkeypatch.setattr(extend, "backend", lambda name: replace(real(name), capabilities=mg.Capabilities(**said)))
+    message = f"the backend 'numpy' says {told}: it hides what the library can do. Change its Capabilities"
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        suite.test_declarations("numpy")
+
+
+@pytest.mark.parametrize("name", ["jax", "dask", "torch", "mparray", "strict"])
+def test_no_backend_of_the_project_hides_anything(name: str) -> None:
+    if next((b.state for b in mg.backends() if b.name == name), "not installed") == "not installed":
+        pytest.skip(f"{name} is not installed")
+    assert list(hidden(Target(name))) == []
+
+
 PLUGIN = '''
 """A library as poor as some are: array_api_strict without complex dtypes, svd, negative steps and shapes that depend on values, whose values are
 not known while a graph is built."""
@@ -218,7 +241,7 @@ def make():
 '''
 
 
-@pytest.mark.parametrize("hides", [False, True])
+@pytest.mark.parametrize("hides", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_poor_library(tmp_path: Path, hides: bool) -> None:
     """Everything that it can do passes, and what it cannot is told apart; a declaration too much, or too little, fails."""
     pytest.importorskip("array_api_strict")

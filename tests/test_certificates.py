@@ -319,18 +319,21 @@ def dying(site: Site, name: str, ending: str = "pass", import_ending: str = "pas
 
 def conformance(site: Site, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(site.folder), str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-m", "multigrad", "conformance", *arguments], capture_output=True, text=True, timeout=300, check=False,
-                          cwd=site.folder, env=os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"} | environment)
+    return subprocess.run([sys.executable, "-m", "multigrad", "conformance", "--samples", "short", *arguments], capture_output=True, text=True,
+                          timeout=300, check=False, cwd=site.folder,
+                          env=os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"} | environment)
 
 
 @pytest.mark.parametrize(("ending", "import_ending", "told"), [
     ("os.kill(os.getpid(), 11)", "pass", "died by SIGSEGV, in test_operation[dying:tanh/"),
-    ("os._exit(0)", "pass", "died with exit status 0, in test_operation[dying:tanh/"),
+    pytest.param("os._exit(0)", "pass", "died with exit status 0, in test_operation[dying:tanh/", marks=pytest.mark.slow),
     ("pass", "os._exit(3)", "died with exit status 3, before the first test"),
+    pytest.param("import time; time.sleep(600)", "pass", "died at the limit of 30 s for one test, in test_operation[dying:tanh/",
+                 marks=pytest.mark.slow),
 ])
 def test_a_backend_that_dies_is_reported_and_the_others_finish(site: Site, ending: str, import_ending: str, told: str) -> None:
     dying(site, "dying", ending, import_ending)
-    done = conformance(site, "--backend", "dying", "--backend", "numpy", "--json", "c.json", "--badge", "c.svg",
+    done = conformance(site, "--backend", "dying", "--backend", "numpy", "--json", "c.json", "--badge", "c.svg", "--limit", "30",
                        "--", "-k", "(/forward/ or /vjp/) and (:sin/ or :tanh/)")
     assert done.returncode == 1, done.stdout + done.stderr
     out = json.loads((site.folder / "c.json").read_text())["backends"]
@@ -340,6 +343,20 @@ def test_a_backend_that_dies_is_reported_and_the_others_finish(site: Site, endin
     assert "dying: died" in (site.folder / "c.svg").read_text()
     if ending != "pass":
         assert out["dying"]["tests"].get("sin/vjp/real") == ["passed"], "what it had found is kept"
+
+
+@pytest.mark.slow
+def test_a_process_of_xdist_that_dies_is_a_failure_of_its_test(site: Site) -> None:
+    """No other backend has failed by it."""
+    pytest.importorskip("xdist")
+    dying(site, "dying", "os._exit(3)")
+    done = conformance(site, "--backend", "dying", "--backend", "numpy", "--json", "c.json", "--", "-n", "1", "-k", "/forward/real and :tanh/")
+    assert done.returncode == 1, done.stdout + done.stderr
+    out = json.loads((site.folder / "c.json").read_text())
+    state, told = out["backends"]["dying"]["tests"]["tanh/forward/real"]
+    assert state == "failed" and "crashed" in told and out["problems"] == {}
+    assert "\nnumpy: 1 operations, " in done.stdout and "dying: 1 operations, 0 passed, " in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("numpy: ") and "problems" in line], done.stdout
 
 
 def test_an_exit_is_a_failure_of_the_test(site: Site) -> None:

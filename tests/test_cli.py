@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import multigrad as mg
 from multigrad import cli
 
 REPOSITORY = Path(__file__).parent.parent
@@ -70,6 +73,45 @@ def test_ops_tells_what_is_kept_and_where_it_is_overridden(capsys: pytest.Captur
 def test_ops_of_an_unknown_chapter(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["ops", "--chapter", "astrology"]) == 1
     assert "The chapters are " in capsys.readouterr().err
+
+
+def test_ops_by_a_regular_expression(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ops", "--grep", "^CUMUL|running"]) == 0
+    found = [line.split()[1].partition("(")[0] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert {"cumulative_sum", "cumulative_prod"} <= set(found) and "add" not in found
+    assert cli.main(["ops", "sin", "--grep", "hyperbolic"]) == 0
+    found = [line.split()[1].partition("(")[0] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert found == ["asinh", "sinh"]
+    assert cli.main(["ops", "--grep", "astrology"]) == 1
+    assert capsys.readouterr().err.startswith("no operation of that name or chapter.")
+    assert cli.main(["ops", "--grep", "["]) == 2
+    assert capsys.readouterr().err.startswith("--grep takes a regular expression, and '[' is none: unterminated character set")
+
+
+@pytest.mark.parametrize(("columns", "left_out"), [
+    (400, ""), (150, "declared in"), (100, "declared in, own form on, kind, chapter"), (80, "declared in, own form on, kind, chapter"),
+    (40, "declared in, own form on, kind, chapter"),
+])
+def test_ops_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int, left_out: str) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert cli.main(["ops", "--chapter", "statistical"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= columns
+    said = " ".join(out.partition("Left out for want of width: ")[2].split())
+    assert said == (f"{left_out}. A file or a pipe gets all." if left_out else "")
+    assert ("…" in out) == (columns <= 80) and "cumulative_" in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"multigrad {mg.__version__} (Python {platform.python_version()})" and f"numpy {np.__version__}" in lines
+    code = "import sys, multigrad.cli\ntry: multigrad.cli.main(['--version'])\nexcept SystemExit: pass\n"
+    found = run(code=code + f"print(sorted({LIBRARIES} & set(sys.modules)))")
+    assert found.stdout.endswith("[]\n"), found
 
 
 def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

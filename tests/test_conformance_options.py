@@ -63,3 +63,18 @@ def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["samples"] == "full" and list(results["backends"]) == ["numpy"]
     assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
+
+
+def test_a_certificate_that_exists_is_written_again(tmp_path: Path) -> None:
+    """pytest takes its path for one of tests, moves its root there, and a conftest.py of the project is then one of the whole machine."""
+    project, results = tmp_path / "project", tmp_path / "results"
+    for folder in (project / "tests", results):
+        folder.mkdir(parents=True)
+    names = ("backend", "cell", "operation", "plan")
+    (project / "tests" / "conftest.py").write_text("import pytest\n" + "".join(
+        f"\n@pytest.fixture(params=[1, 2], name={name!r})\ndef {name}_(request):\n    return request.param\n" for name in names))
+    (results / "old.json").write_text("{}")
+    for option in (("--multigrad-json", str(results / "old.json")), (f"--multigrad-json={results / 'old.json'}",)):
+        done = run_pytest(project, "--pyargs", "multigrad_conformance", "--multigrad-backend", "numpy", "-k", "numpy:tanh/vjp or saves", *option)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads((results / "old.json").read_text())["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]

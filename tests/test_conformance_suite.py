@@ -17,7 +17,7 @@ from multigrad.ops.batching import refused
 
 pytest.importorskip("multigrad_conformance")
 
-from multigrad_conformance import Draw, Kink, Sample, batches, cells, checks, kernels, problem, saves
+from multigrad_conformance import Draw, Kink, Refused, Sample, batches, cells, checks, kernels, problem, saves
 from multigrad_conformance import test_conformance as suite
 from multigrad_conformance.compare import available
 from multigrad_conformance.target import Target
@@ -153,8 +153,18 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
     ("from_numpy", lambda xp, x: x.astype(np.complex64), "from_numpy gave .* for"),
     ("from_numpy", lambda xp, x: x[::-1], "from_numpy"),
     ("from_numpy", lambda xp, x: x.tolist(), "from_numpy gave list, no array of the library"),
+    ("rule", lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g, *saved) * 2, "the gradient of a rule"),
+    ("rule", lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g + 0, *saved), "the rule of multiply was given something else"),
+    ("rule", lambda xp, name, vjp: lambda xp, g, *s: vjp(xp, g, *s) if len(s) > 1 else vjp(xp, g, *s)[0], "of .gradient, None., array"),
+    ("at_once", lambda xp, x, compute: x, "at_once"),
+    ("afresh", lambda xp, x: x.tolist(), "afresh gave list"),
+    ("assign", lambda xp, x, key, value: None, "after x.* was assigned to"),
+    ("order", lambda xp, x: "C", "yet order 'C'"),
+    ("dense", lambda xp, x: True, "yet dense"),
+    ("shared", lambda xp, x, y: True, "shared with a new array"),
+    ("accelerator", lambda xp, x: 0, "accelerator gave 0"),
 ])
-def test_a_wrong_conversion(kernel: str, wrong: Any, message: str) -> None:
+def test_a_wrong_kernel(kernel: str, wrong: Any, message: str) -> None:
     target = Target("numpy")
     kernels.CHECKS[kernel](target)
     backend = target.backend
@@ -271,6 +281,36 @@ def test_a_dtype_that_is_not_the_standards() -> None:
 def test_a_gradient_that_is_stated_otherwise() -> None:
     with pytest.raises(AssertionError, match="gradient x"):
         checks.kink(case(registry.OPS["abs"], Kink("at 0", [0.0], gradients={"x": [1]})))
+
+
+def test_a_gradient_that_should_be_refused() -> None:
+    refused_sample = Refused("complete", np.asarray([[2.0], [1.0]]), mode="complete", message="mode='complete'")
+    checks.refused(case(registry.OPS["linalg.qr"], refused_sample))
+    with pytest.raises(AssertionError, match=r"gradient x should be refused: the phases"):
+        checks.refused(case(registry.OPS["sin"], Refused("phases", np.ones(2), message="the phases")))
+    with pytest.raises(AssertionError, match=r"the gradient is refused, but not because 'phases': The QR decomposition is not"):
+        checks.refused(case(registry.OPS["linalg.qr"], Refused("phases", np.asarray([[2.0], [1.0]]), mode="complete", message="phases")))
+
+
+def test_a_gradient_that_cannot_be_refused_is_nan(declared: Any) -> None:
+    """As where values are not known."""
+    lost = declared("elementwise", "suite.lost(x, /)", forward=cube, x=lambda xp, x: float("nan") * x)
+    checks.refused(case(lost, Refused("never", np.ones(2), message="never")))
+
+
+def test_a_forward_that_is_wrong_everywhere(declared: Any) -> None:
+    """Compared with itself it is right; a reference knows better."""
+    wrong = declared("elementwise", "suite.wrong_everywhere(x, /)", forward=cube, x=lambda xp, x: 3 * x * x)
+    checks.forward(case(wrong))
+    checks.forward(case(wrong, Sample("real", SAMPLE.args[0], reference=lambda x: x**3)))
+    with pytest.raises(AssertionError, match="output 0"):
+        checks.forward(case(wrong, Sample("real", SAMPLE.args[0], reference=lambda x: x**2)))
+
+
+def test_a_sample_for_one_check_is_short_where_it_says_so() -> None:
+    short = {cell.id for cell in cells.selected("numpy", "short", ["linalg.svd"])}
+    assert {"linalg.svd/dual/tall", "linalg.svd/dual/columns-that-are-added", "linalg.svd/refused/phases"} <= short
+    assert "linalg.svd/dual/complex" not in short
 
 
 def test_an_operation_without_samples(declared: Any) -> None:

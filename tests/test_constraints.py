@@ -25,7 +25,7 @@ FOLDERS = [ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")
 PROJECTS = [tomllib.loads((folder / "pyproject.toml").read_text()) for folder in FOLDERS]
 OURS = {p["project"]["name"] for p in PROJECTS}
 APART = re.findall(r"^APART := (.*)$", (ROOT / "Makefile").read_text(), re.M)[0].split()  # whose plugins `make test` does not install
-EXTRAS = ("jax", "test", "backends")  # those that the Makefile installs
+EXTRAS = ("jax", "test", "backends", "docs")  # those that the Makefile installs
 PINS = Path(sys.prefix) / "constraints.txt"  # the Makefile's copy of the file that it installed this environment from
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import multigrad as mg
+from multigrad import func
+from multigrad.autograd import forward_ad
 from multigrad.backends import discovery, kernels
 from multigrad.engine import element
 from multigrad.errors import BackendError
@@ -404,3 +406,28 @@ class TestRefusedDtypes:
 class Boxed:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.asarray([1, None], dtype=object)
+
+
+class TestLayersThatRequireGrad:
+    """asarray(x, requires_grad=True) of what a transformation hands to its function: a leaf of a graph around it."""
+
+    @staticmethod
+    def slope(x):
+        w = mg.asarray(x, requires_grad=True)
+        assert isinstance(w, mg.Tensor) and w.is_leaf and w.requires_grad
+        mg.sum(w**3).backward()
+        return w.grad
+
+    def test_inside_transformations(self):
+        x = np.array([1.0, 2.0])
+        out, tangent = func.jvp(self.slope, (x,), (np.ones(2),))
+        np.testing.assert_allclose(out, 3 * x**2)
+        np.testing.assert_allclose(tangent, 6 * x)
+        np.testing.assert_allclose(func.vmap(self.slope)(np.stack([x, 2 * x])), [3 * x**2, 12 * x**2])
+        np.testing.assert_allclose(func.compile(self.slope)(x), 3 * x**2)
+
+    def test_a_dual_of_forward_ad_is_refused(self):
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(mg.asarray(np.ones(2)), mg.asarray(np.ones(2)))
+            with pytest.raises(mg.errors.GradientError, match="a Dual cannot become the value of a Tensor from outside of its transformation"):
+                mg.asarray(dual, requires_grad=True)

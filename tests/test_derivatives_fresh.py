@@ -12,10 +12,9 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad import func
+from multigrad import func, tree
 from multigrad.autograd import functional
 from multigrad.engine import gradients
-from multigrad.func import tree
 from multigrad.layers import transforming
 
 

@@ -295,6 +295,7 @@ def test_a_label_is_a_decorator_too() -> None:
     assert "cell" in named(graph.draw(cell(w)))["SinBackward"].rows
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes_take_seconds_and_no_recursion(tmp_path: Path) -> None:
     y, w = chain(mg.namespace("numpy"), 50_000)
     limit = sys.getrecursionlimit()

@@ -83,7 +83,7 @@ def test_wrong_results(xp):
         y.register_hook(named)
         return xp.sum(y)
 
-    with pytest.raises(TypeError, match="expected Variable, but hook returned 'float'"):
+    with pytest.raises(TypeError, match=r"expected Variable, but hook returned 'float' \(the hook 'named'\)"):
         returning(1.0).backward()
     with pytest.raises(RuntimeError, match="hook 'named' has changed the size of value"):
         returning(xp.ones((3,), dtype=xp.float64)).backward()

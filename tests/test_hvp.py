@@ -69,7 +69,7 @@ def test_it_is_an_operator_in_jit():
 
 
 @pytest.mark.parametrize("primals, tangents, error, match", [
-    ("x", "x", TypeError, "hvp: primals must be a tuple of at least one argument, .* not "),
+    ("[x]", "[x]", TypeError, "hvp: primals must be a tuple of at least one argument, .* not "),
     ("()", "()", TypeError, "hvp: primals must be a tuple of at least one argument, .* not tuple of 0"),
     ("(x,)", "(x, x)", ValueError, "hvp: tangents must have the structure of primals: expected a tuple of 1, got tuple of 2"),
     ("({'a': x},)", "({'b': x},)", ValueError, r"hvp: .* expected a dictionary with the keys \['a'\] at \[0\], got dict of 1"),

@@ -194,7 +194,7 @@ class TestLeavesThatRequireGrad:
             func.grad(lambda x: mg.sum(func.grad(f)(x)))(x)
         with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a Dual cannot pass into or out of a JAX transformation"):
             func.jvp(func.grad(f), (x,), (x,))
-        with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a Batched cannot pass into or out of a JAX transformation"):
+        with pytest.raises(mg.errors.GradientError, match="a Tensor that holds a batch cannot pass into or out of a JAX transformation"):
             func.vmap(func.grad(f))(x[None])
 
 

@@ -84,6 +84,33 @@ def test_index_arrays_and_masks_are_constants(xp: Any) -> None:
     assert memory_report(xp.sum(w[index])).constants == 24
 
 
+def test_what_a_checkpoint_keeps(xp: Any) -> None:
+    w = xp.ones(10, dtype=xp.float64, requires_grad=True)
+    hidden = xp.exp(w)  # keeps its result
+    mask = xp.asarray([True] * 10)
+
+    def segment(t: Any, m: Any) -> Any:
+        return xp.sum(xp.where(m, xp.sin(xp.cos(t * t)), 0.0))
+
+    report = memory_report(mg.func.checkpoint(segment)(hidden, mask))
+    assert (report.intermediates, report.constants, report.leaves, report.packed) == (80, 10, 0, 0)
+    assert {k.name for k in report.memories} == {"ans", "argument of a checkpoint"}
+    alone = memory_report(mg.func.checkpoint(segment)(w + 1.0, mask))
+    assert (alone.intermediates, alone.constants) == (80, 10), "what it was given is kept for it alone"
+    (argument,) = [k for k in alone.memories if k.kind == "intermediate"]
+    assert (argument.name, argument.shape, argument.dtype) == ("argument of a checkpoint", (10,), "float64")
+
+
+def test_what_nested_checkpoints_keep(xp: Any) -> None:
+    w = xp.ones(10, dtype=xp.float64, requires_grad=True)
+    inner = mg.func.checkpoint(lambda t: xp.sum(xp.sin(t)))
+    y = mg.func.checkpoint(lambda t: inner(xp.exp(t * t)))(w + 1.0)
+    report = memory_report(y)
+    assert (report.intermediates, report.packed) == (80, 0), "the argument of the outer one alone"
+    outside = mg.func.checkpoint(lambda: xp.sum(xp.exp(w)))()
+    assert memory_report(outside).packed == 1, "without arguments it is not told what it keeps"
+
+
 def test_what_hooks_and_checkpoint_keep(xp: Any) -> None:
     w = xp.ones(10, dtype=xp.float64, requires_grad=True)
     opened = []
@@ -93,7 +120,8 @@ def test_what_hooks_and_checkpoint_keep(xp: Any) -> None:
     assert report.packed == 2 and report.total == 0 and not opened
     assert "2 arrays in the hands of saved-tensor hooks or of checkpoint, not counted" in str(report)
     z = mg.func.checkpoint(lambda t: xp.sum(xp.sin(xp.exp(t))))(w)
-    assert memory_report(z).intermediates == 0
+    report = memory_report(z)
+    assert (report.intermediates, report.leaves, report.packed) == (0, 80, 0)
     with saved_tensors_hooks(lambda t: t, lambda t: t):
         y = xp.exp(w)
     assert memory_report(y).intermediates == 80
@@ -210,6 +238,7 @@ def test_the_table() -> None:
     assert repr(memory_report(loss)).startswith("<MemoryReport: 100")
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes() -> None:
     w = mg.asarray(np.ones(4), requires_grad=True)
     y = w

@@ -231,6 +231,8 @@ def test_gradients_keep_the_chunks(name: str) -> None:
     expected = mg.asarray(X, requires_grad=True)
     f(expected).backward()
     assert x.grad.array.chunks == x.array.chunks
+    value, g = func.value_and_grad(f)(x.array)
+    assert g.chunks == func.vjp(f, x.array)[1](value)[0].chunks == mg.autograd.grad(f(x), x)[0].chunks == x.array.chunks
     assert np.allclose(x.grad.compute(), expected.grad.array)
 
 
@@ -280,7 +282,7 @@ EXACT = {
     "mean along rows": lambda y: mg.sum(mg.mean(y, axis=1) ** 2), "elementwise": lambda y: mg.sum(mg.exp(-y) * y / (1.0 + y**2)),
     "max": lambda y: mg.max(y), "max of rows": lambda y: mg.sum(mg.max(y, axis=1)), "matmul": lambda y: mg.sum((y @ mg.asarray(W)) ** 2),
     "gram": lambda y: mg.sum((y.T @ y) ** 2), "broadcast": lambda y: mg.sum((y - mg.mean(y, axis=0)) ** 2),
-    "where": lambda y: mg.sum(mg.where(y > 1, y, y**2)),
+    "where": lambda y: mg.sum(mg.where(y > 1, y, y**2)), "clip": lambda y: mg.sum(mg.clip(y, 0.5, 2.0) ** 2),
     "softmax": lambda y: mg.sum(mg.softmax(y, axis=1) ** 2), "masked again": lambda y: mg.sum(y[y[:, 0] > 1.0] ** 2),
     "keepdims": lambda y: mg.sum(y / mg.sum(y, axis=1, keepdims=True)),
 }
@@ -335,8 +337,46 @@ def test_forwards_that_need_sizes_are_refused(lazy: Any) -> None:
         with pytest.raises(BackendError) as raised:
             f()
         assert str(raised.value).startswith(text) and "compute_chunk_sizes()" in str(raised.value)
+    for f, text in ((lambda: mg.sort(y, axis=0), "sort needs sizes of arrays (Can not perform automatic rechunking with unknown (nan) chunk sizes)"),
+                    (lambda: y[0], "getitem needs sizes of arrays (Arrays chunk sizes are unknown: (nan, 4))"),
+                    (lambda: mg.roll(y, 1, axis=0), "roll needs sizes of arrays (cannot convert float NaN to integer)"),
+                    (lambda: mg.flip(y, axis=0), "flip needs sizes of arrays (Arrays chunk sizes are unknown: (nan, 4))"),
+                    (lambda: mg.linalg.svdvals(y), "linalg.svdvals needs sizes of arrays (Array chunk sizes are unknown.")):
+        with pytest.raises(BackendError) as raised:
+            f()
+        assert str(raised.value).startswith(text) and str(raised.value).count("compute_chunk_sizes()") == 1
     with pytest.raises(ValueError, match=r"the number of elements that go into a mean or a variance is unknown: the sizes of the array are \(nan,"):
         func.jvp(mg.var, (y.array,), (y.array,))
+
+
+def test_the_place_of_one_number() -> None:
+    assert int(mg.searchsorted(da.arange(4, chunks=2), da.asarray(2.5))) == 3
+    assert mg.searchsorted(da.arange(4, chunks=2), da.ones((0, 2))).shape == (0, 2)
+    assert float(mg.interp(da.asarray(0.5), da.arange(3, chunks=3), da.asarray([0.0, 2.0, 4.0]))) == 1.0
+
+
+def test_take_from_a_vector() -> None:
+    x = leaf(np.arange(4.0), chunks=2)
+    mg.take(x, da.from_array(np.array([3, 0, 3]), chunks=2)).sum().backward()
+    assert x.grad.compute().tolist() == [1.0, 0.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_blocks_without_elements_have_no_extremum(name: str) -> None:
+    """Neither where a mask has left them so, nor where there are none to begin with."""
+    x = leaf(chunks=(2, 2))
+    y = x[da.from_array(np.array([False, False, True, False, False, True]), chunks=2)]
+    f = getattr(mg, name)
+    for axis in (None, 0, (0, 1)):
+        out = f(y, axis=axis)
+        assert np.array_equal(out.compute(), f(mg.asarray(X[[2, 5]]), axis=axis).array)
+    mg.sum(f(y, axis=0)).backward()
+    expected = np.zeros_like(X)
+    expected[5 if name == "max" else 2] = 1.0
+    assert np.array_equal(x.grad.compute(), expected)
+    assert f(da.ones((0, 3)), axis=1).compute().shape == (0,)
+    with pytest.raises(ValueError, match="zero-size array to reduction operation"):
+        f(y[y > 99.0]).compute()
 
 
 def test_blocks_of_unknown_sizes_are_not_broadcast() -> None:

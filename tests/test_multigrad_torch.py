@@ -188,6 +188,12 @@ def test_negative_steps_read_and_write_through_views() -> None:
     assert np.array_equal(values(y), n) and np.array_equal(values(view), m)
 
 
+def test_negative_steps_inside_vmap() -> None:
+    f = lambda x: mg.sum(x[::-1] * X)
+    assert torch.equal(func.vmap(lambda x: x[::-2])(torch.stack([X, X])), torch.stack([X.flip(0)[::2]] * 2))
+    assert torch.equal(func.vmap(func.grad(f))(torch.stack([X, X])), torch.stack([X.flip(0)] * 2))
+
+
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 def test_an_array_of_integers_is_one_of_indices(dtype: Any) -> None:
     """PyTorch takes one of uint8 for a mask, and refuses others."""
@@ -281,8 +287,41 @@ def test_standard_deviation_takes_a_fraction_for_its_correction() -> None:
     assert np.allclose(values(mg.std(X, correction=0.5)), np.std(X.numpy(), ddof=0.5))
 
 
+def test_standard_deviation_of_complex_numbers_is_real() -> None:
+    x = mg.asarray(Z, requires_grad=True)
+    out = mg.std(x)
+    out.backward()
+    assert out.dtype == torch.float32 and x.grad.dtype == Z.dtype and np.allclose(values(out), np.std(Z.numpy()))
+
+
+def test_indices_of_several_axes() -> None:
+    x, key = leaf(torch.arange(12.0, dtype=torch.float64).reshape(3, 4)), torch.tensor([[0, 2], [1, 1]])
+    for axis in (0, 1, -1):
+        assert np.array_equal(values(mg.take(x, key, axis=axis)), np.take(values(x), key.numpy(), axis=axis))
+    mg.take(x, key, axis=0).sum().backward()
+    assert values(x.grad).sum(axis=1).tolist() == [4.0, 8.0, 4.0]
+    assert mg.take(x[:, :0], key[:, :1], axis=0).shape == (2, 1, 0)
+
+
 def test_stacks_of_no_rows_are_transformed() -> None:
     assert tuple(mg.fft.rfft(torch.zeros(0, 6)).shape) == (0, 4)
+
+
+DEFAULT_DEVICE: dict[str, Any] = {
+    "maximum": lambda x: mg.maximum(x, 1.0), "a power of a number": lambda x: 2.0**x, "a comparison": lambda x: mg.where(x > 1.0, x, 0.0),
+    "atan2": lambda x: mg.atan2(x, 1.0), "hypot": lambda x: mg.hypot(x, 2.0), "clip": lambda x: mg.clip(x, 0.0, 2.0), "std": mg.std,
+    "quantile": lambda x: mg.quantile(x, 0.3), "a mask": lambda x: x[x > 0.0] * 2.0, "heaviside": lambda x: mg.heaviside(x, 0.5) * x,
+}
+
+
+@pytest.mark.parametrize("name", DEFAULT_DEVICE)
+def test_the_default_device_is_for_new_arrays_only(name: str) -> None:
+    """The device meta stands for an accelerator. Numbers beside an array are no new arrays."""
+    loss = func.value_and_grad(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))
+    expected, second = loss(X + 0.5), func.hessian(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))(X + 0.5)
+    with torch.device("meta"):
+        given, again = loss(X + 0.5), func.hessian(lambda x: mg.sum(DEFAULT_DEVICE[name](x)))(X + 0.5)
+    assert all(torch.equal(x, y) for x, y in zip((*given, again), (*expected, second), strict=True))
 
 
 # ----- the distribution -----

@@ -92,9 +92,9 @@ class TestSignatures:
             assert named(owner, name).__doc__
 
     def test_a_wrong_argument_is_told_with_the_name_of_the_function(self, xp: Any) -> None:
-        with pytest.raises(TypeError, match=r"^zeros\(\) got an unexpected keyword argument 'backend'$"):
+        with pytest.raises(TypeError, match=r"^zeros\(\) got an unexpected keyword argument 'backend'. Call that of the backend's namespace, "):
             xp.zeros(2, backend="numpy")
-        with pytest.raises(TypeError, match=r"^fft.fftfreq\(\) too many positional arguments$"):
+        with pytest.raises(TypeError, match=r"^fft.fftfreq\(\) too many positional arguments. It takes fft.fftfreq\("):
             xp.fft.fftfreq(2, 3)
 
     def test_only_what_makes_an_array_takes_requires_grad(self) -> None:

@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 PROJECTS = sorted([ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("conformance/pyproject.toml")])
 PINS = Path(sys.prefix) / "constraints.txt"  # what this environment was installed from, if make made it
-EXTRAS = {"jax", "cupy", "cupy-cuda13", "viz", "nvtx", "test", "backends", "all"}
+EXTRAS = {"jax", "cupy", "cupy-cuda13", "viz", "nvtx", "test", "backends", "docs", "all"}
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class TestOptions:
 
     def test_parameters_of_kineto_are_refused(self):  # F200
         for name in ("experimental_config", "activity_filters"):
-            with pytest.raises(ValueError, match=f"{name} is for Kineto, PyTorch's own collector"):
+            with pytest.raises(ValueError, match=f"{name} is for the collector of events Kineto, which is not there"):
                 profile(**{name: {}})
 
     def test_parameters_without_effect(self):  # F200

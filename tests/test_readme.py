@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GPU = ROOT / "benchmarks" / "results" / "gpu.json"  # written by `make test-gpu`
 PAGES = sorted(p for p in ROOT.rglob("*.md") if ".venv" not in p.parts)
-GUIDES = [ROOT / "docs" / f"{name}.md" for name in ("transformations", "seeing", "extending")]
+GUIDES = [ROOT / "docs" / f"{name}.md" for name in ("transformations", "seeing", "extending", "compile", "loops")]
 
 
 @pytest.mark.filterwarnings("error")

@@ -10,7 +10,7 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad import registry
+from multigrad import func, registry
 from multigrad.engine import rules
 from multigrad.errors import MissingRuleError, RegistrationError
 from multigrad.registry import composite, define, elementwise, linear, multilinear, nondifferentiable
@@ -172,6 +172,51 @@ class TestWrongResults:
         with pytest.raises(RuntimeError, match="operation 't.pair' for the argument 'y' returned tuple; it must return an array"):
             xp.sum(xp.t.pair(x, y)).backward()
 
+    @pytest.mark.parametrize(("returned", "message"), [
+        (lambda xp, t: 1.0, r"returned float; it must return a tangent, an array of the shape of the result, \((1, )?2, 3\)"),
+        (lambda xp, t: (t, t), "returned tuple; it must return a tangent"),
+        (lambda xp, t: xp.sum(t), r"returned a tangent of shape \(\) for a result of shape \((1, )?2, 3\)"),
+        (lambda xp, t: xp.stack([t, t]), r"returned a tangent of shape \(2, (1, )?2, 3\) for a result of shape \((1, )?2, 3\)"),
+    ])
+    def test_tangents(self, xp, returned, message):
+        """In forward mode nothing is repeated to the shape of the result but the terms of elementwise operations."""
+        elementwise("t.tangent(x, y, /)", x=lambda xp, g, y: returned(xp, g), y=lambda xp, x: x, forward=lambda xp, x, y: x * y, override=True)
+        elementwise("t.single(x, /)", x=lambda xp, g: returned(xp, g), forward=lambda xp, x: x * 1, override=True)
+        define("t.written(x, /)", forward=lambda xp, x: x * 1, x=lambda xp, g: g, jvp=returned, batching="elementwise", override=True)
+        define("t.several(x, y, /)", forward=lambda xp, x, y: x * y, vjp=lambda xp, g, x, y: (g * y, g * x),
+               jvp=lambda xp, t_x, x, y: returned(xp, t_x), batching="elementwise", override=True)
+        x, y = np.ones((2, 3)), np.ones(3)
+        x, y = (xp.asarray(v).array for v in (x, y))
+        calls = {"t.tangent": lambda x: xp.t.tangent(x, y), "t.single": xp.t.single, "t.written": xp.t.written,
+                 "t.several": lambda x: xp.t.several(x, y)}
+        for name, call in calls.items():
+            for function in (lambda call=call: func.jvp(call, (x,), (x,)),
+                             lambda call=call: func.jvp(func.vmap(call), (x[None, ...],), (x[None, ...],)),
+                             lambda call=call: func.jvp(lambda a: func.jvp(call, (a,), (x,))[1], (x,), (x,))):
+                for _ in range(2):
+                    with pytest.raises(RuntimeError, match=f"the derivative rule of the operation '{name}' (for the argument 'x' )?{message}"):
+                        function()
+        assert func.jvp(lambda y: xp.t.tangent(x, y), (y,), (y,))[1].shape == (2, 3)  # a term is repeated as its argument was
+
+    def test_along_an_axis(self, xp):
+        """The result says of all axes but one how far the argument was repeated; that of three rows is no reason for three of anything else."""
+        define("t.rows(x, y, /, *, axis=-1)", forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis), jvp=lambda xp, t_x, t_y, x, y, axis: None,
+               vjp=lambda xp, g, x, y, axis: (g[..., None] * y, xp.stack([g[..., None] * x] * 3)), override=True)
+        x, y = leaf(xp, np.ones((3, 2))), leaf(xp, np.ones(2))
+        with pytest.raises(RuntimeError, match=re.escape("for the argument 'y' returned a gradient of shape (3, 3, 2) for an argument of shape (2,), "
+                                                         "which broadcasting does not explain")):
+            xp.sum(xp.t.rows(x, y)).backward()
+
+    def test_the_array_that_a_key_is_for(self, xp):
+        """It is never repeated; the value that is written is."""
+        define("t.put(x, key: plain, value, /)", forward=lambda xp, x, key, value: xp.setitem(x, key, value),
+               jvp=lambda xp, t_x, t_value, x, key, value: None, vjp=lambda xp, g, x, key, value: (xp.stack([g, g]), g[key]), override=True)
+        x, value = leaf(xp, np.ones((3, 2))), leaf(xp, np.ones(2))
+        xp.sum(xp.t.put(x.detach(), (slice(0, 2), ...), value)).backward()
+        assert np.array_equal(np.asarray(value.grad.array), np.full(2, 2.0))
+        with pytest.raises(RuntimeError, match="for the argument 'x' returned a gradient of shape .2, 3, 2. .* which broadcasting does not explain"):
+            xp.sum(xp.t.put(x, (slice(0, 2), ...), value)).backward()
+
     def test_what_broadcasting_explains_is_summed(self, xp):
         elementwise("t.product(x, y, /)", x=lambda xp, y: y, y=lambda xp, g, x: g * x, forward=lambda xp, x, y: x * y)
         x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
@@ -255,7 +300,7 @@ class TestPlans:
         elementwise("triple(x, /)", x=3, forward=lambda xp, x: 3 * x, doc="Three times.")
         x = leaf(xp, [1.0])
         y = x.triple()
-        assert y.grad_fn.name() == "TripleBackward" and xp.triple.__doc__ == "Three times."
+        assert y.grad_fn.name() == "TripleBackward" and xp.triple.__doc__.startswith("Three times.\n\nx: an array")
         y.triple_()
         y.backward(values_const(xp))
         np.testing.assert_allclose(values(x.grad), [9])

@@ -149,8 +149,12 @@ def test_the_graph_is_drawn(trained: tuple[Run, Page]) -> None:
     _, page = trained
     assert page.data["graph"].startswith("before pass 3 of 3, ") and "script.py:12: 4 operations" in page.data["graph"]
     boxes = [value for tag, name, value in page.attributes if tag == "g" and name == "data-box"]
-    assert sorted(page.data["tips"]) == sorted(boxes) and len(boxes) == 6
-    assert "TanhBackward" in page.text and "w" in page.data["tips"][boxes[0]][0]  # leaves by the names they have in the script
+    told = page.data["picture"]["boxes"]
+    assert [str(i) for i in range(len(told))] == boxes and len(boxes) == 6
+    assert "TanhBackward" in page.text and told[0]["tip"][0] == "w"  # leaves by the names they have in the script
+    (group,) = page.data["picture"]["groups"]
+    assert group["name"] == "step 2" and {told[i]["tip"][0] for i in group["boxes"]} == {"w", "MatmulBackward", "TanhBackward", "MultiplyBackward",
+                                                                                       "MeanBackward"}
 
 
 def test_nothing_comes_from_outside(trained: tuple[Run, Page]) -> None:
@@ -177,7 +181,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
             f"name = {HOSTILE!r}\nglobals()[name] = w = mg.asarray(np.ones(3), requires_grad=True)\ndel w\n"
             f"with record_function(name), graph.label(name):\n    loss = mg.sum(globals()[name] * 2)\nloss.backward()\n")
     it, page = run(tmp_path, text, HOSTILE, name=name)
-    assert HOSTILE in page.data["trace"]["names"] and any(HOSTILE in " ".join(tip) for tip in page.data["tips"].values())
+    assert HOSTILE in page.data["trace"]["names"] and any(HOSTILE in " ".join(b["tip"]) for b in page.data["picture"]["boxes"])
     assert page.scripts == 2 and not any(tag in ("img", "b") for tag, *_ in page.attributes)
     assert name in page.text and "<img" not in it.html and "</script><script>" not in it.html.replace("</script>\n<script>", "")
 

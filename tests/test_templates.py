@@ -82,10 +82,10 @@ def installed(written: Path) -> Environment:
     return environment
 
 
-@pytest.mark.parametrize("name", ["multigrad-toy-arrays", "multigrad-toys"])
-def test_its_tests_pass_as_they_are_written(written: Path, installed: Environment, name: str) -> None:
+@pytest.mark.parametrize(("name", "told"), [("multigrad-toy-arrays", "3 passed"), ("multigrad-toys", "4 passed")])
+def test_its_tests_pass_as_they_are_written(written: Path, installed: Environment, name: str, told: str) -> None:
     done = installed.run("python", "-m", "pytest", "-q", cwd=written / name, MULTIGRAD_BLOCK="special")
-    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and told in done.stdout, done.stdout + done.stderr
 
 
 def test_what_is_written_is_linted_and_typed(written: Path, installed: Environment) -> None:
@@ -114,6 +114,7 @@ def test_a_name_that_is_none(kind: str, name: str, here: Path, capsys: pytest.Ca
     ("rules", "json", "'json' is a module of Python's standard library: multigrad would take the plugin for that of this module. "
                       "Choose another name."),
     ("backend", "numpy", "the backend name 'numpy' is taken by multigrad-array: choose another name."),
+    ("rules", "numpy", "the backend name 'numpy' is taken by multigrad-array: choose another name."),
     ("backend", "strict", "the name 'strict' is taken: there is a distribution multigrad-strict already. Choose another name."),
     ("rules", "conformance", "the name 'conformance' is taken: there is a distribution multigrad-conformance already. Choose another name."),
     ("rules", "linalg", "multigrad.linalg exists already, so operations cannot be under it: choose another name."),
@@ -143,10 +144,20 @@ def test_a_library_that_cannot_be_used(module: str, message: str, here: Path, ca
     assert refused(capsys, "backend", "toys", "--module", module) == message
 
 
-def test_a_library_that_ends_the_process(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "dying.py").write_text("import os\nos._exit(3)\n")
+@pytest.mark.parametrize(("text", "ending"), [
+    ("import os\nos._exit(3)", "exit status 3"), ("raise SystemExit", "exit status 0"), ("raise KeyboardInterrupt", "KeyboardInterrupt")])
+def test_a_library_that_ends_the_process(text: str, ending: str, here: Path, capsys: pytest.CaptureFixture[str],
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "dying.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    assert refused(capsys, "backend", "toys", "--module", "dying") == "a process that tried the module 'dying' has ended: exit status 3"
+    assert refused(capsys, "backend", "toys", "--module", "dying") == f"a process that tried the module 'dying' has ended: {ending}"
+
+
+def test_a_library_that_prints(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "talking.py").write_text("import atexit\nprint('hello', end='')\natexit.register(print, 'bye')\nfrom array_api_strict import *\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    with pytest.raises(templates.TemplateError, match="the arrays of talking, array_api_strict._array_object.Array, belong to the backend"):
+        templates.write("backend", "toys", here, "talking")
 
 
 def test_a_folder_that_cannot_be_written(here: Path) -> None:

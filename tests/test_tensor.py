@@ -207,6 +207,47 @@ class TestLeaving:
         assert repr(x.detach()) == "Tensor(array([1., 2.]))"
         assert "backend='strict'" in repr(mg.namespace("strict").ones(2))
 
+    @pytest.mark.parametrize(("made", "shown"), [
+        (lambda xp: xp.sum(xp.asarray([1.0, 2.0, 3.0], requires_grad=True)), "6.0, grad_fn=<SumBackward>"),
+        (lambda xp: xp.asarray(6.0, requires_grad=True), "6.0, requires_grad=True"),
+        (lambda xp: xp.asarray(3), "3"), (lambda xp: xp.asarray(True), "True"), (lambda xp: xp.asarray(1 - 2j), "(1-2j)"),
+        (lambda xp: xp.asarray(float("nan")), "nan"), (lambda xp: -xp.asarray(float("inf")), "-inf"),
+        (lambda xp: xp.asarray(0.5, dtype=xp.float32), "0.5, dtype=float32"), (lambda xp: xp.asarray(3, dtype=xp.int8), "3, dtype=int8"),
+    ])
+    def test_repr_of_one_number(self, made, shown, xp):
+        number, _, rest = shown.partition(", ")
+        dtype, rest = (rest, "") if rest.startswith("dtype") else ("", rest)
+        backend = "" if xp.__name__.endswith("numpy") else f"backend='{xp.__name__.rpartition('.')[2]}'"
+        assert repr(made(xp)) == f"Tensor({', '.join(filter(None, (number, dtype, backend, rest)))})"
+
+    def test_repr_inside_transformations(self, xp):
+        seen: list[str] = []
+
+        def f(x):
+            y = xp.sum(x * x)
+            seen.append(repr(y))
+            return y
+
+        x, backend = xp.asarray(3.0).array, "" if xp.__name__.endswith("numpy") else f"backend='{xp.__name__.rpartition('.')[2]}', "
+        mg.func.grad(f)(x)
+        mg.func.grad(mg.func.grad(f))(x)
+        assert seen == [f"Tensor(9.0, {backend}grad_fn=<SumBackward>)"] * 2
+        mg.func.jvp(f, (x,), (x,))
+        assert seen[-1] == "Dual(9.0, tangent=18.0)"
+        mg.func.vmap(mg.func.grad(f))(xp.ones(2).array)
+        assert seen[-1].startswith("Tensor(Batched(") and seen[-1].endswith("shape=()), " + backend + "grad_fn=<SumBackward>)")
+
+    def test_html_for_notebooks(self, xp):
+        name = xp.__name__.rpartition(".")[2]
+        page = xp.ones((2, 3), requires_grad=True).sin()._repr_html_()
+        assert f"shape (2, 3) &middot; float64 &middot; {name} &middot; grad_fn=&lt;SinBackward&gt;" in page and "0.84147" in page
+        assert page.startswith('<div class="multigrad-tensor">') and page.endswith("</pre></div>")
+        assert "<pre style=\"margin:2px 0 0\">2.0</pre>" in xp.sum(xp.ones(2))._repr_html_()
+        view = xp.ones(3)
+        part = view[:2]
+        view *= 2.0
+        assert "[2., 2.]" in part._repr_html_()
+
     def test_format(self, xp):
         loss = xp.sum(xp.ones(2, dtype=xp.float64, requires_grad=True)) / 3
         assert f"{loss:.4f}" == "0.6667" and "Tensor(" in f"{loss}"

@@ -11,8 +11,7 @@ import pytest
 from forward_programs import close, raw
 
 import multigrad as mg
-from multigrad import func
-from multigrad.func import tree
+from multigrad import func, tree
 from multigrad.layers.dual import Dual
 
 Pair = namedtuple("Pair", "a b")

@@ -199,7 +199,7 @@ class TestRefusals:
     def test_leaks(self, xp):
         kept = []
         func.vmap(lambda v: kept.append(v) or v)(raw(xp, A))
-        with pytest.raises(LeakError, match="a Batched that was made inside the transformation 'vmap' was used after it had finished"):
+        with pytest.raises(LeakError, match="a batch that was made inside the transformation 'vmap' was used after it had finished"):
             kept[0] + 1
         assert "leaked" in repr(kept[0])
 

@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "constraints"
-EXTRAS = "jax,test,backends"  # those that the Makefile installs
+EXTRAS = "jax,test,backends,docs"  # those that the Makefile installs
 ELSEWHERE = ("multigrad-torch",)  # the builds of PyTorch differ by index; the Makefile names its version
 EDITABLES = "editables>=0.5"  # hatchling asks for it while it makes an editable installation, which is what the Makefile makes
 HEADER = "# Written by `make constraints`.\n"

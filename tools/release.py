@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VERSION = r'^version = "(.*)"$'
 SERIES = r'"multigrad-array(>=[^"]*)"'
 SPECIAL = r'"multigrad-special(>=[^"]*)"'
+CITATION = r'^version: "(.*)"$'
 MODULE = r'^__version__ = "(.*)"$'
 
 # What each file repeats; the group of a pattern is the part that a release changes.
@@ -33,6 +34,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "plugins/multigrad-strict/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-torch/pyproject.toml": (VERSION, SERIES),
     "plugins/multigrad-special/README.md": (SERIES,),
+    "CITATION.cff": (CITATION,),
     "multigrad/__init__.py": (MODULE,),
     "conformance/multigrad_conformance/__init__.py": (MODULE,),
 }

@@ -19,7 +19,7 @@ def test_they_are_found() -> None:
     assert FILES == ["test_scipy.py", "test_scipy_refused.py", "test_scipy_sklearn.py", "test_scipy_special.py"]
 
 
-@pytest.mark.parametrize("files", [[file] for file in FILES] + [TABLES] * bool(TABLES))
+@pytest.mark.parametrize("files", [*([file] for file in FILES), *([pytest.param(TABLES, marks=pytest.mark.slow)] if TABLES else [])])
 def test_passes(files: list[str]) -> None:
     pytest.importorskip("scipy", reason="scipy is a dependency of the tests only")
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(str(HERE / file) for file in files)]

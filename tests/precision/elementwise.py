@@ -39,13 +39,14 @@ def measured(name: str) -> Iterator[Error]:
 
 
 def _special(name: str) -> Iterator[Error]:
-    """The errors of a special function, for each value of the plain arguments that it begins with."""
+    """The errors of a special function, for each value of the plain arguments that it begins with; those at its end have their defaults."""
     f, where = special.ALL[name]
+    defaults = tuple(p.default for p in list(registry.OPS[name].signature.parameters.values())[len(where[0]):])
     plain = len(list(itertools.takewhile(lambda role: role == "plain", registry.OPS[name].roles.values())))
     for kind in ("real", "complex"):
         chosen = [p for p in where if any(isinstance(v, complex) for v in p) == (kind == "complex")]
         for first, group in itertools.groupby(chosen, key=lambda p: p[:plain]):
-            yield from _over(name, kind, partial(f, *first), [p[plain:] for p in group], first)
+            yield from _over(name, kind, partial(f, *first), [p[plain:] for p in group], first, defaults)
 
 
 def _over(name: str, kind: str, f: Any, where: points.Points, plain: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> Iterator[Error]:
@@ -64,7 +65,7 @@ def _over(name: str, kind: str, f: Any, where: points.Points, plain: tuple[Any, 
     cotangent = exact(g[0].item())
     for k, point in enumerate(zip(*columns, strict=True)):
         x = [exact(v.item()) for v in point]
-        at = shown([*plain, *(v.item() for v in point), *after])
+        at = shown([*plain, *(v.item() for v in point), *(v for v in after if not isinstance(v, str))])
         for n, i in enumerate(wanted):
             along = _derivatives(name, f, x, i)
             yield Error(name, kind, arrays[i], *of_number(gradients[n][k], _gradient(along, cotangent)), at)
@@ -114,7 +115,7 @@ def _jvp(op: Any, arguments: tuple[Any, ...], which: int) -> Any:
     raw = host_named("numpy").xp
     plain, columns, after = arguments
     values = [*plain, *columns, *after]
-    tangents = [np.full(c.shape, _weight(c)) if i == which else None for i, c in enumerate(columns)] + [None] * len(after)
+    tangents = [np.full(c.shape, _weight(c)) if i == which else None for i, c in enumerate(columns)] + [None] * (len(op.arrays) - len(columns))
     return rules.jvp(op, raw, values, tangents, rules._call_raw(op, raw, values))
 
 

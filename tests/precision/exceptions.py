@@ -25,6 +25,7 @@ EXCUSED: dict[tuple[str, str], Excused] = {
        for name in ("logistic", "sigmoid")},
     ("silu_slope", "real"): Excused(200.0, "keeps x and the logistic function of it, whose 1 - ans has an absolute error of epsilon where it is 1"),
     ("expm1", "real"): Excused(2.0, _KEEPS + "ans + 1 has an absolute error of epsilon where expm1 is rounded to -1"),
+    ("special.lpmv", "real"): Excused(2e5, "its second derivative divides a difference by 1 - x**2, which is 0.002 at 0.999"),
     ("expm1", "complex"): Excused(2.0, _KEEPS + "ans + 1 has an absolute error of epsilon where expm1 is rounded to -1"),
 }
 

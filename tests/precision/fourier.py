@@ -78,11 +78,11 @@ def _several(one: Any, last: Any = None) -> Any:
     """A transform over several axes: `last` over the last of them, first or at the end as its kind demands, `one` over the others."""
 
     def function(x: Any, s: Any, axes: Any, norm: Any, _: Any) -> Any:
-        axes = tuple(range(x.ndim)) if axes is None else tuple(axes)
+        axes = tuple(range(x.ndim))[x.ndim - len(s or x.shape):] if axes is None else tuple(axes)
         lengths = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
-        steps = [(one, n, a) for n, a in zip(lengths, axes, strict=True)]
+        steps = [(one, x.shape[a] if n is None else n, a) for n, a in zip(lengths, axes, strict=True)]  # as it was, where an axis is repeated
         if last is not None:
-            steps[-1] = (last, *steps[-1][1:])
+            steps[-1] = (last, lengths[-1], axes[-1])
             steps = steps[::-1] if last is rfft else steps
         for f, n, axis in steps:
             x = f(x, n, axis, norm)

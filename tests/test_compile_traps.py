@@ -1,0 +1,424 @@
+"""func.compile: functions that mean something else while they are recorded, and arguments that look alike."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+import pickle
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from test_compile import X, equal, same, values
+
+import multigrad as mg
+from multigrad import func
+from multigrad.autograd import profiler
+from multigrad.compiling.checks import HiddenStateError
+from multigrad.program import Guard
+
+M = np.arange(1.0, 10.0).reshape(3, 3)
+
+# ----- Elements of arrays -----
+
+
+def swapped(x):
+    x[0], x[1] = x[1], x[0]
+
+
+def swapped_copy(x):
+    y = x * 1.0
+    y[0], y[-1] = y[-1], y[0]
+    return y
+
+
+def read_before(x):
+    a, (b, c, d), rest = x[0], x, list(x)
+    first = x[np.argmin(x)]
+    x *= 10.0
+    return a, b + c, d, rest, first, a * 2.0
+
+
+@pytest.mark.parametrize("f", [swapped, swapped_copy, read_before], ids=lambda f: f.__name__)
+def test_an_element_of_an_array_does_not_follow_it(f):
+    same(f, (X,), (X + 1.0,), (X[::-1].copy(),))
+    assert type(func.compile(lambda x: x[np.argmin(x)])(X)) is np.float64
+
+
+def test_views_and_tensors_follow():
+    def rows(x):
+        first, second, _ = x
+        part = x[0, ...]
+        x[0] = x[1] * 2.0
+        second += 1.0
+        return first * 1.0, part[0]
+
+    same(rows, (M,), (M + 1.0,), (M,))
+
+    def tensor(x):
+        a = x[0]
+        x[0] = 10.0
+        return a
+
+    same(tensor, (mg.asarray(X),), (mg.asarray(X + 1.0),), (mg.asarray(X),))
+
+
+def test_arrays_without_axes_are_written_and_scalars_are_not():
+    def arrays(x):
+        a, b = x.copy(), np.zeros_like(x)
+        c, d = a, b
+        a += 1.0
+        b += 2.0
+        x += 1.0
+        x += 2.0
+        return c * 1.0, d * 1.0
+
+    def scalars(x):
+        a, b = np.trace(x), x.sum()
+        c, d = a, b
+        a += 1.0
+        b += 1.0
+        return a, b, c, d
+
+    same(arrays, (np.array(1.0),), (np.array(2.0),), (np.array(3.0),))
+    same(scalars, (M,), (M + 1.0,), (M,))
+
+
+def test_arrays_that_are_made_inside_are_written():
+    def filled(x):
+        a, b, c = np.zeros_like(x), np.zeros(3, like=x), np.empty_like(x, shape=(2, 3))
+        for i in range(3):
+            a[i] = x[i] * 2.0
+        b += x
+        c[0], c[1] = a, b
+        return a, b, c
+
+    same(filled, (X,), (X + 1.0,), (X,))
+    found = func.compile(lambda x: (lambda a: a.__setitem__(0, x[1]) or a)(mg.zeros(3)))
+    for k in range(3):
+        np.testing.assert_array_equal(found(X + k), [2.0 + k, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("put", [
+    lambda x: np.zeros(3).__setitem__(0, x[0]), lambda x: np.zeros(3).__setitem__(slice(None), x), lambda x: np.array([x[0], x[1]]),
+    lambda x: np.add(x, 1.0, out=np.zeros(3)),
+], ids=["element", "all", "list", "out"])
+def test_what_numpy_makes_of_nothing_takes_no_recorded_value(put):
+    with pytest.raises(TypeError, match=r"An array that takes it is made by numpy.zeros_like\(x\), numpy.zeros\(shape, like=x\) or multigrad.zeros"):
+        func.compile(put)(X)
+
+
+def test_numbers_are_written():
+    def put(x, t):
+        x[0] = t
+        x[1:] = 2 * t
+
+    same(put, (X, 1.5), (X, 2.5), (X, 3.5))
+    same(put, (X, 1), (X, 2), (X, 3))
+    same(func.grad(lambda x, t: (lambda y: y.__setitem__(0, t) or mg.sum(y * y))(x * 1.0)), (X, 1.5), (X, 2.5), (X, 3.5))
+
+
+# ----- Containers -----
+
+
+@dataclass
+class State:
+    w: object
+    n: int = 0
+
+
+def rebound(state):
+    state.w = state.w * 2.0
+
+
+@pytest.mark.parametrize(("f", "args", "what"), [
+    (lambda p: p.update(w=p["w"] * 2.0), ({"w": X},), r"args\[0\]\['w'\], which is another object now"),
+    (lambda p: p.update(v=p["w"]), ({"w": X},), "a container among its arguments, which has other parts now"),
+    (lambda p: p.pop("w"), ({"w": X},), "a container among its arguments, which has other parts now"),
+    (lambda out, x: out.append(x * 2.0), ([], X), "a container among its arguments"),
+    (lambda p: p.__setitem__(0, 5), ([1, X],), r"args\[0\]\[0\], which is another object now"),
+    (rebound, (State(X),), r"args\[0\]\.w, which is another object now"),
+])
+def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
+    with pytest.raises(TypeError, match=f"the function changes {what}.*Write into the array itself, .*or return what is new"):
+        func.compile(f)(*args)
+
+
+def test_containers_may_be_written_with_what_they_hold():
+    def augmented(p):
+        for name in p:
+            p[name] *= 2.0
+        p["w"] = p["w"]
+        return State(p["w"] * 1.0, 3).w
+
+    same(augmented, ({"w": X, "v": M},), ({"w": X + 1.0, "v": M},), ({"w": X, "v": M},))
+
+
+# ----- Arguments that are equal, and are not the same -----
+
+
+def test_equal_values_of_other_classes_are_others():
+    whole = np.array([1, 2, 3])
+    f = func.compile(lambda x, n: x * n[0], static_argnums=1)
+    for _ in range(3):
+        for n in (1, 1.0, True):
+            equal(f(whole, (n,)), whole * n)
+    same(lambda x, n: x * math.copysign(1.0, n[0]), (X, (0.0,)), (X, (-0.0,)), (X, (0.0,)), programs=2, static_argnums=1)
+    same(lambda x, n: x * next(iter(n)), (whole, frozenset([1])), (whole, frozenset([1.0])), (whole, frozenset([1])), programs=2)
+    g = func.compile(lambda p: {key: x * 2.0 for key, x in p.items()})
+    for _ in range(3):
+        for key in (1, True, 1.0):
+            assert [type(k) for k in g({key: X})] == [type(key)]
+
+
+def test_slices_are_static():
+    same(lambda x, part: x[part], (X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2)), programs=2)
+    same(lambda x, part: x[part], (X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2)), programs=2, static_argnums=1)
+
+
+def test_static_arguments_by_name_and_from_the_end():
+    def f(x, n=4.0):
+        return x * math.sqrt(n)
+
+    g = func.compile(f, static_argnums=-1)
+    for n in (2, 3, 2):
+        equal(g(X, n=n), f(X, n))
+        equal(g(X, n), f(X, n))
+        equal(g(X), f(X))
+    assert all(len(p.inputs) == 1 and not any(isinstance(step, Guard) for step in p.steps) for p in g.programs)
+    with pytest.raises(TypeError, match=r"static_argnums names the argument args\[1\], of type list, which cannot be hashed. Pass a tuple"):
+        g(X, [1])
+    with pytest.raises(ValueError, match="static_argnums names the argument 2, and the function takes 2 positional arguments"):
+        func.compile(f, static_argnums=2)
+    same(lambda *args: args[0] * len(args[1]), (X, "a"), (X, "ab"), programs=2, static_argnums=-1)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"static_argnums": None}, "static_argnums must be an int or a tuple of ints, not None"),
+    ({"static_argnums": 1.0}, "static_argnums must be an int or a tuple of ints, not 1.0"),
+    ({"arena": None}, "arena must be an int of at least 0, not None"), ({"max_programs": -1}, "max_programs must be an int of at least 1, not -1"),
+    ({"check": 1}, "check must be 'first', True or False, not 1"), ({"check": np.ones(2)}, "check must be 'first', True or False, not array"),
+])
+def test_options(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        func.compile(abs, **options)
+
+
+# ----- Errors and modes inside -----
+
+
+def inverse(x):
+    try:
+        return np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        return x * 0.0
+
+
+def reciprocal(x, n):
+    try:
+        return x * (1 / n)
+    except ZeroDivisionError:
+        return x * 0.0
+
+
+def whole(x):
+    try:
+        return x * int(x[0])
+    except ValueError:
+        return x * 0.0
+
+
+def left(x):
+    try:
+        return x * float(x[0])
+    except TypeError:
+        return x
+
+
+def elsewhere(x):
+    with np.errstate(all="raise"):
+        try:
+            return np.log(x)
+        except FloatingPointError:
+            return x * 0.0
+
+
+@pytest.mark.parametrize(("f", "why", "bad", "good"), [
+    (inverse, "it catches an error of linalg.inv, which its program would not raise", (np.zeros((3, 3)),), (np.eye(3) * 2.0,)),
+    (reciprocal, "it catches an error of divide, which its program would not raise", (X, 0), (X, 2)),
+    (whole, r"it catches an error of int\(\), which its program would not raise", (X * np.nan,), (X,)),
+    (left, "it catches the error that says that values do not leave it", (X,), (X + 1.0,)),
+    (elsewhere, "a mode of numpy is entered inside of it, as numpy.errstate is one", (X,), (-X,)),
+], ids=["operation", "number", "int", "conversion", "errstate"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_caught_inside_is_no_program(f, why, bad, good):
+    g = func.compile(f)
+    with pytest.warns(UserWarning, match=f"{f.__name__} is not compiled, because {why}"):
+        equal(g(*bad), f(*bad))
+    for args in (bad, good, bad, good):
+        equal(g(*args), f(*args))
+    assert g.programs == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same(f, good, good, bad, bad, good, bad, programs=None)
+
+
+def test_a_written_argument_that_the_function_also_finds_elsewhere():
+    held = X.copy()
+
+    def f(x):
+        x += 1.0
+        return x * held
+
+    g = func.compile(f)
+    for _ in range(3):
+        held[...] = X
+        equal(g(held), (X + 1.0) * (X + 1.0))
+    equal(g(X.copy()), (X + 1.0) * (X + 1.0))
+
+
+def test_hidden_state_stays_an_error():
+    random = np.random.default_rng(0)
+
+    def f(x):
+        return x * 2.0 if np.sum(x) > 0.0 else x * random.normal()
+
+    g = func.compile(f)
+    g(X), g(X), g(-X)
+    for x in (-X, X, X, -X):
+        with pytest.raises(HiddenStateError, match="Or it asks its arguments for their class"):
+            g(x)
+
+
+# ----- The function as an object -----
+
+
+@func.compile
+def doubled(x):
+    return x * 2.0
+
+
+def halved(x):
+    return x / 2.0
+
+
+class Model:
+    def __init__(self):
+        self.w = X.copy()
+        self.step = func.compile(self.scaled)
+
+    def scaled(self, x):
+        return x * self.w
+
+
+def test_copies_and_pickles():
+    assert copy.copy(doubled) is copy.deepcopy(doubled) is pickle.loads(pickle.dumps(doubled)) is doubled
+    for anew in (copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))):
+        g = anew(func.compile(halved, max_programs=2, check=True))
+        equal(g(X), X / 2.0)
+        assert len(g.programs) == 1 and g.__name__ == "halved"
+    model = Model()
+    model.step(X)
+    other = copy.deepcopy(model)
+    other.w *= 3.0
+    equal(other.step(X), X * other.w)
+    equal(model.step(X), X * X)
+
+
+def test_methods_of_numbers():
+    same(lambda x, t: x * t.is_integer(), (X, 1.0), (X, 1.5), (X, 1.0), programs=2)
+    same(lambda x, n: x * n.bit_length() * copy.deepcopy(n), (X, 1), (X, 5), (X, 1), programs=2)
+    with pytest.raises(AttributeError, match="'float' object has no attribute 'shape'"):
+        func.compile(lambda x, t: x * t.shape)(X, 1.0)
+
+
+def test_raw_arrays_give_raw_arrays_where_the_function_itself_is_called():
+    g = func.compile(lambda x, k: {"total": mg.sum(x) * k, "x": x}, max_programs=1, static_argnums=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in (1, 2, 3, 2):
+            found = g(X, k)
+            assert type(found["total"]) is np.float64 and type(found["x"]) is np.ndarray
+    with profiler.profile():
+        assert type(g(X, 1)["total"]) is np.float64
+    w = mg.asarray(X, requires_grad=True)
+    assert g(w, 1)["total"].requires_grad and isinstance(g(mg.asarray(X), 9)["total"], mg.Tensor)
+    assert type(func.grad(lambda x: g(x, 1)["total"])(X)) is np.ndarray
+
+
+def test_an_element_of_a_library_without_scalars():
+    xp = pytest.importorskip("array_api_strict")
+
+    def f(x):
+        a, b, c = x[0], x[1], x[2, ...]
+        x[0], x[1] = b, a
+        a += 10.0
+        d = b
+        d += 20.0
+        x[2] = 5.0
+        return a, b, c, d, x * 1.0
+
+    g = func.compile(f)
+    for k in range(3):
+        own, ours = xp.asarray(X + k), xp.asarray(X + k)
+        for expected, found in zip((*f(own), own), (*g(ours), ours), strict=True):
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def test_weak_dtypes_have_programs_of_their_own():
+    jnp = pytest.importorskip("jax").numpy
+    f = func.grad(lambda x, y: mg.sum(x * y), argnums=(0, 1))
+    g, x = func.compile(f), jnp.ones(3, jnp.bfloat16)
+    for y in (jnp.asarray(2.0) * 1.0, jnp.float32(2.0)) * 3:
+        assert [str(d.dtype) for d in g(x, y)] == [str(d.dtype) for d in f(x, y)]
+    assert len(g.programs) == 2
+
+
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod"])
+def test_numbers_in_augmented_assignments(name):
+    function = getattr(operator, name)
+
+    def f(x, t):
+        function(x, t)
+        function(x[1:], 2 * t)
+        row = x[0]
+        function(row, t)
+        return mg.sum(x) * 1.0
+
+    def inside(x, t):
+        y = x * 1.0
+        function(y, t)
+        return mg.sum(y * y)
+
+    for t in (2.0, 3):
+        for wrapped in (np.array, mg.asarray):
+            g = func.compile(f)
+            for k in range(3):
+                own, ours = wrapped(M + k), wrapped(M + k)
+                f(own, t), g(ours, t)
+                np.testing.assert_allclose(np.asarray(values(ours)), np.asarray(values(own)), rtol=1e-14)
+            assert len(g.programs) == 1
+    g = func.compile(func.grad(inside))
+    for k in range(3):
+        np.testing.assert_allclose(g(M + k, 2.0), func.grad(inside)(M + k, 2.0), rtol=1e-13)
+
+
+def test_numbers_are_no_operands_of_matmul():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        func.compile(lambda x, t: x @ t)(M, 2.0)
+
+
+def test_arrays_of_numpys_functions_are_arrays():
+    def f(x):
+        z = np.zeros_like(x)
+        z[0] = x[1]
+        element, total = z[0, 1], z.sum()
+        before, whole = element, total
+        element += 1.0
+        total *= 2.0
+        z[0, 0], z[0, 1] = z[0, 1], z[0, 0]
+        return before, whole, element, total, z
+
+    same(f, (M,), (M + 1.0,), (M,))

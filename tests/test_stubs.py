@@ -1,0 +1,118 @@
+"""The stubs that type checkers read: they say what the table of operations says, and what they say is there. `make types` runs the checkers."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import runpy
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import extend
+
+ROOT = Path(__file__).parent.parent
+STUBS = sorted([*(ROOT / "multigrad").rglob("*.pyi"), *(ROOT / "plugins").rglob("*.pyi")])
+PACKAGES = [ROOT, ROOT / "conformance", *sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))]
+FOLDERS = {ROOT: "multigrad", ROOT / "conformance": "multigrad_conformance"}
+MODULES = ("multigrad", "multigrad.autograd", "multigrad.autograd.graph")
+"""The modules that have names at run time which their files do not show to type checkers as text."""
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_they_are_fresh(tool: ModuleType) -> None:
+    texts = tool.texts()
+    assert {str(path.relative_to(ROOT)) for path in STUBS} == set(texts)
+    for path, text in texts.items():
+        assert (ROOT / path).read_text() == text, f"{path} differs from the table of operations: run `make stubs`"
+
+
+def functions(path: Path) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_public_operation_is_there(tool: ModuleType) -> None:
+    mg.zeros(1)
+    extend.load_plugins()
+    stub = functions(ROOT / "multigrad" / "typing" / "functions.pyi")
+    special = functions(ROOT / "plugins" / "multigrad-special" / "multigrad_special" / "functions.pyi")
+    for op in tool.own().values():
+        if op.public and "." not in op.name:
+            assert op.name in stub or op.name == "asarray", op.name
+        if op.name.startswith("special."):
+            assert op.name.removeprefix("special.") in special, op.name
+    assert all(hasattr(mg, name) for name in stub)
+
+
+@pytest.mark.parametrize("path", STUBS, ids=lambda p: p.name)
+def test_no_name_is_made_up(path: Path) -> None:
+    assert "__getattr__" not in path.read_text()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_hide_their_getattr_from_type_checkers(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__file__ is not None and callable(module.__getattr__)
+    tree = ast.parse(Path(module.__file__).read_text())
+    assert "__getattr__" not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.name)
+def test_every_distribution_is_typed(folder: Path) -> None:
+    package = folder / FOLDERS.get(folder, folder.name.replace("-", "_"))
+    assert (package / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("name", ["downstream", "revealed"])
+def test_a_user_s_program_runs(name: str) -> None:
+    runpy.run_path(str(ROOT / "tests" / "typing" / f"{name}.py"))
+
+
+def test_few_types_are_any() -> None:
+    """Each of at least 56 typical expressions has a type that both checkers assert; Any stands where the program decides when it runs."""
+    lines = [line for line in (ROOT / "tests" / "typing" / "revealed.py").read_text().splitlines() if line.startswith("assert_type(")]
+    assert len(lines) >= 56
+    unknown = [line for line in lines if re.search(r"\bAny\b", line) and "NDArray[Any]" not in line]
+    assert len(unknown) == 3 and sum("lambda" in line for line in unknown) == 2, unknown
+
+
+def test_members_are_those_of_the_table() -> None:
+    stub = ast.parse((ROOT / "multigrad" / "engine" / "members.pyi").read_text())
+    (members,) = [node for node in stub.body if isinstance(node, ast.ClassDef)]
+    names = {node.name for node in members.body if isinstance(node, ast.FunctionDef)}
+    assert all(hasattr(mg.Tensor, name) for name in names)
+    x = mg.asarray(np.ones((2, 2)))
+    public = {n for n in dir(x) if not n.startswith("_") and n not in vars(mg.autograd.Variable)}
+    own = {n for cls in mg.Tensor.__mro__ for n in vars(cls) if n in public and inspect.getmodule(cls) is not None}
+    assert {"sum", "exp_", "reshape"} <= names <= own | {n for n in names if n.startswith("__")}
+
+
+def test_names_for_annotations_exist_when_a_program_runs() -> None:
+    from multigrad import typing
+
+    assert all(getattr(typing, name) is not None for name in typing.__all__)
+    assert isinstance(mg.namespace("numpy"), typing.Namespace)  # type: ignore[misc]
+
+
+def test_special_functions_have_a_module() -> None:
+    from multigrad_special import functions as special
+
+    found: Any = special.erf(np.array([0.0]))
+    assert found.array[0] == 0.0 and "erf" in dir(special) and "operations" not in dir(special)
+    with pytest.raises(AttributeError):
+        special.erff  # type: ignore[attr-defined]

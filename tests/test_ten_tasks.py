@@ -1,0 +1,105 @@
+"""Ten tasks, two pages each: the README links a page for each task, and the code that does it stands on that page and runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from plugin_sites import Site
+
+ROOT = Path(__file__).resolve().parent.parent
+ROW = re.compile(r"^\| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", re.M)
+# What does each task, as it stands on its page.
+CODE = {
+    "differentiate a NumPy function": "func.grad(wave)",
+    "the same under `jax.jit`": "jax.jit(func.grad(energy))",
+    "the gradient of each example": "func.vmap(func.grad(loss), in_axes=(None, 0, 0))",
+    "a Hessian times a vector": "func.hvp(rosenbrock, x, v)",
+    "fit a model with SciPy": "minimize(func.value_and_grad(loss)",
+    "a derivative of your own": "softplus.defvjp(forward, backward)",
+    "find where a gradient is lost": "mg.autograd.detect_breaks()",
+    "keep memory down": "func.checkpoint(block)",
+    "bring a new array library": "new backend mylib",
+    "test a function on all backends": "check_function(softplus",
+}
+LIBRARY = "import array_api_strict as array_api\nArray = type(array_api.zeros(1))\n"
+GRADIENT = """
+import multigrad as mg, mylib
+g = mg.func.grad(lambda x: mg.sum(x * x))(mylib.array_api.asarray([1.0, 2.0]))
+print(type(g).__module__, g)
+"""
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+pages = load("pages")
+
+
+def linked() -> dict[str, str]:
+    """The page of each task, by the README."""
+    text = (ROOT / "README.md").read_text()
+    return dict(ROW.findall(text.split("## Ten tasks")[1].split("\n## ")[0]))
+
+
+def up_to(text: str, anchor: str) -> str:
+    """The page as far as the section with that anchor goes; without an anchor, all of it."""
+    for heading in re.finditer(r"^(#+) (.*)$", text, re.M):
+        if anchor and re.sub(r"[^\w\- ]", "", heading[2]).lower().replace(" ", "-") == anchor:
+            rest = re.search(rf"^#{{1,{len(heading[1])}}} ", text[heading.end():], re.M)
+            return text[:heading.end() + rest.start()] if rest else text
+    assert not anchor, f"no heading has the anchor {anchor}"
+    return text
+
+
+def test_the_readme_has_the_ten() -> None:
+    assert list(linked()) == list(CODE)
+
+
+@pytest.mark.parametrize("task", CODE)
+def test_the_page_that_the_readme_links_has_the_code(task: str) -> None:
+    path, _, anchor = linked()[task].partition("#")
+    assert CODE[task] in up_to((ROOT / path).read_text(), anchor)
+
+
+@pytest.mark.parametrize("task", [task for task in CODE if task != "bring a new array library"])
+def test_the_code_runs(task: str) -> None:
+    path, _, anchor = linked()[task].partition("#")
+    text = (ROOT / path).read_text()
+    for module in pages.needs(text) + (["multigrad_conformance"] if path == "docs/testing.md" else []):
+        pytest.importorskip(module, reason=f"{module} is not installed: {path} was not run")
+    text = up_to(text, anchor)
+    if path == "docs/seeing.md":
+        text = text[text.index("In a program it is a context"):]  # what comes before is a script for the command
+    last = next(i for i, block in enumerate(pages.blocks(text)) if CODE[task] in block)
+    blocks = "".join(f"```python\n{block}```\n" for block in pages.blocks(text)[: last + 1])
+    assert pages.run(blocks, path, "Converting a tensor with requires_grad=True")  # which the page about lost gradients is about
+
+
+def test_the_library_of_the_readme_is_differentiated(tmp_path: Path) -> None:
+    """Its two files, an entry point, and a library: array_api_strict under another name, without the plugin that it has."""
+    pytest.importorskip("array_api_strict")
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
+        first = block.partition("\n")[0]
+        if first.startswith("# multigrad_mylib/"):
+            path = tmp_path / first.removeprefix("# ")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block)
+    site = Site(tmp_path)
+    site.module("mylib", LIBRARY)
+    site.distribution("multigrad-mylib", mylib="multigrad_mylib")
+    environment = os.environ | {"MULTIGRAD_BLOCK": "strict,special", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", GRADIENT], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("array_api_strict") and "2." in done.stdout and "4." in done.stdout

@@ -1,0 +1,390 @@
+"""Tracebacks show the program: each run of frames inside multigrad is one line, the last but one line is the program's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigrad as mg
+from multigrad import func
+from multigrad.errors import OWN
+from multigrad.registry import elementwise
+
+X, Y = np.ones(2), np.ones(3)
+
+
+@pytest.fixture(autouse=True)
+def default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MULTIGRAD_TRACEBACK", raising=False)
+
+
+def frames(error: BaseException) -> list[str]:
+    """Whose the frames of a traceback are, from the outermost to the innermost: "us", "here", or a file's name."""
+    files = [f.filename for f in traceback.extract_tb(error.__traceback__)]
+    return ["us" if f.startswith(OWN) else "here" if f == __file__ else Path(f).name for f in files]
+
+
+def raised(call: Callable[[], Any]) -> BaseException:
+    try:
+        call()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def leaf(xp: Any, *shape: int) -> Any:
+    return xp.ones(shape, requires_grad=True)
+
+
+def scalar(x: Any) -> Any:
+    return mg.sum(x * mg.asarray(Y))
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "an operator": lambda xp: leaf(xp, 2) * leaf(xp, 3),
+    "an operator beside a raw array": lambda xp: leaf(xp, 2) * xp.ones(3).array,
+    "a reflected operator": lambda xp: leaf(xp, 2).__rmul__(xp.ones(3).array),
+    "matmul": lambda xp: leaf(xp, 2, 3) @ leaf(xp, 2, 3),
+    "a function": lambda xp: mg.multiply(leaf(xp, 2), leaf(xp, 3)),
+    "a function of a namespace": lambda xp: xp.sum(leaf(xp, 2), axis=3),
+    "a composite": lambda xp: mg.linalg.trace(leaf(xp, 2)),
+    "a method": lambda xp: leaf(xp, 2).sum(axis=4),
+    "reshape": lambda xp: leaf(xp, 2).reshape(5),
+    "T": lambda xp: leaf(xp, 2).T,
+    "an index": lambda xp: leaf(xp, 2)[0, 1, 2],
+    "stack": lambda xp: xp.stack([leaf(xp, 2), leaf(xp, 3)]),
+    "in place": lambda xp: leaf(xp, 2).__iadd__(1.0),
+    "a twin": lambda xp: leaf(xp, 2).sin_(),
+    "a write": lambda xp: leaf(xp, 2).__setitem__(0, 1.0),
+    "backward": lambda xp: leaf(xp, 2).backward(),
+    "autograd.backward": lambda xp: mg.autograd.backward([leaf(xp, 2)]),
+    "autograd.grad": lambda xp: mg.autograd.grad(xp.sum(leaf(xp, 2)), leaf(xp, 3)),
+    "numpy()": lambda xp: leaf(xp, 2).numpy(),
+    "asarray": lambda xp: mg.asarray(object()),
+    "a misspelt function": lambda xp: mg.linalg.sovle,
+    "a misspelt keyword": lambda xp: mg.linalg.svd(leaf(xp, 2, 2), full_matrix=False),
+    "tensor": lambda xp: mg.tensor([1.0], dtype="float12"),
+    "grad of an integer": lambda xp: func.grad(lambda x: x)(np.asarray(1)),
+    "vmap": lambda xp: func.vmap(lambda x: x)(xp.asarray(1.0)),
+    "jvp": lambda xp: func.jvp(lambda x: x, (X,), (Y,)),
+    "vjp": lambda xp: func.vjp(lambda x: x, 1.0),
+    "a pullback": lambda xp: func.vjp(lambda x: x, X)[1](Y),
+    "hvp": lambda xp: func.hvp(lambda x: x, (X,), (X,)),
+    "jacrev": lambda xp: func.jacrev(lambda x: x)(1),
+    "jacfwd": lambda xp: func.jacfwd(lambda x: x)(1),
+    "hessian": lambda xp: func.hessian(lambda x: x)(1),
+    "linearize": lambda xp: func.linearize(lambda x: x, 1.0),
+    "functional": lambda xp: mg.autograd.functional.hvp(lambda x: x, leaf(xp, 2)),
+    "gradcheck": lambda xp: mg.autograd.gradcheck(lambda x: x.detach(), xp.ones(2)),
+    "make_dual": lambda xp: mg.autograd.forward_ad.make_dual(X, X),
+}
+
+
+class TestFolding:
+    @pytest.mark.parametrize("name", CALLS)
+    def test_the_line_of_the_program_is_the_last_but_one(self, name, xp):
+        error = raised(lambda: CALLS[name](xp))
+        assert frames(error)[-2:] == ["here", "us"], "".join(traceback.format_exception(error))
+        assert frames(error).count("us") == 1
+
+    @pytest.mark.parametrize("name", CALLS)
+    def test_all_frames_on_request(self, name, xp, monkeypatch):
+        monkeypatch.setenv("MULTIGRAD_TRACEBACK", "full")
+        error = raised(lambda: CALLS[name](xp))
+        before = len(frames(error))
+        monkeypatch.delenv("MULTIGRAD_TRACEBACK")
+        assert before >= len(frames(raised(lambda: CALLS[name](xp))))
+
+    @pytest.mark.parametrize("transformed", [
+        lambda: func.grad(scalar)(X), lambda: func.value_and_grad(scalar)(X), lambda: func.vmap(scalar)(np.ones((4, 2))),
+        lambda: func.jvp(scalar, (X,), (X,)), lambda: func.vjp(scalar, X), lambda: func.hvp(scalar, (X,), (X,)),
+        lambda: func.jacrev(scalar)(X), lambda: func.jacfwd(scalar)(X), lambda: func.jacobian(scalar)(X), lambda: func.hessian(scalar)(X),
+        lambda: func.vmap(func.grad(scalar))(np.ones((4, 2))), lambda: func.checkpoint(scalar)(mg.asarray(X)),
+        lambda: func.scan(lambda c, x: (c * mg.asarray(Y), x), X, np.ones((4, 2))), lambda: func.cond(True, scalar, scalar, X),
+        lambda: func.compile(scalar)(X), lambda: func.switch(0, [scalar], X), lambda: func.fori_loop(0, 3, lambda i, x: x * mg.asarray(Y), X),
+        lambda: func.while_loop(lambda x: x.sum() < 3, lambda x: x * mg.asarray(Y), X),
+        lambda: func.linearize(scalar, X), lambda: mg.autograd.gradcheck(scalar, mg.asarray(X, requires_grad=True)),
+    ])
+    def test_functions_of_the_program_stay(self, transformed):
+        error = raised(transformed)
+        assert frames(error)[-4:] == ["here", "us", "here", "us"], "".join(traceback.format_exception(error))
+        assert "could not be broadcast" in str(error) and "multiply" in error.__notes__[0]
+
+    def test_an_error_of_the_program_ends_in_the_program(self):
+        def f(x: Any) -> Any:
+            return 1 / 0
+
+        error = raised(lambda: func.vmap(func.grad(f))(np.ones((4, 2))))
+        assert type(error) is ZeroDivisionError and frames(error)[-3:] == ["here", "us", "here"]
+        assert not hasattr(error, "__notes__")
+
+    def test_a_function_of_the_program_as_a_custom_derivative(self):
+        class Fails(mg.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * mg.asarray(Y)
+
+        error = raised(lambda: mg.sum(Fails.apply(mg.asarray(X, requires_grad=True))).backward())
+        assert frames(error)[-4:] == ["here", "us", "here", "us"], "".join(traceback.format_exception(error))
+
+    def test_a_rule_of_the_program(self, operations):
+        def forward(xp: Any, x: Any) -> Any:
+            raise LookupError("as it is meant to")
+
+        elementwise("t.fails(x, /)", forward=forward, x=1)
+        error = raised(lambda: mg.t.fails(mg.ones(2)))
+        assert type(error) is LookupError and frames(error)[-3:] == ["here", "us", "here"] and not hasattr(error, "__notes__")
+
+    def test_protocols(self):
+        for call in (lambda: np.multiply(mg.ones(2), mg.ones(3)), lambda: np.sum(mg.ones(2), axis=3)):
+            assert frames(raised(call))[-1] == "us" and frames(raised(call)).count("us") == 1
+
+
+class TestTheException:
+    def test_is_the_same_object(self, monkeypatch):
+        seen: list[BaseException] = []
+
+        def f(x: Any) -> Any:
+            try:
+                return x * mg.asarray(Y)
+            except ValueError as error:
+                seen.append(error)
+                raise
+
+        assert raised(lambda: func.grad(f)(X)) is seen[0]
+
+    def test_keeps_cause_and_context(self):
+        def f(x: Any) -> Any:
+            try:
+                return x * mg.asarray(Y)
+            except ValueError as error:
+                raise LookupError("one's own") from error
+
+        error = raised(lambda: func.grad(f)(X))
+        assert type(error) is LookupError and type(error.__cause__) is ValueError and frames(error.__cause__) == ["here", "us"]
+
+        def g(x: Any) -> Any:
+            try:
+                raise KeyError("before")
+            except KeyError:
+                return x * mg.asarray(Y)
+
+        error = raised(lambda: func.grad(g)(X))
+        assert type(error) is ValueError and type(error.__context__) is KeyError and frames(error.__context__) == ["here"]
+        assert not error.__suppress_context__
+
+    def test_causes_within_are_folded_as_well(self):
+        error = raised(lambda: func.vmap(lambda x: x, in_axes=(0, 1))(X))
+        assert error.__cause__ is None and error.__suppress_context__ and frames(error.__context__).count("us") == 1
+
+    def test_ends_in_the_function_of_the_operation(self):
+        error = raised(lambda: mg.ones(2) * mg.ones(3))
+        innermost = error.__traceback__
+        while innermost.tb_next is not None:
+            innermost = innermost.tb_next
+        assert innermost.tb_frame.f_code.co_name == "multiply"
+
+    def test_interrupts_are_left_alone(self):
+        def f(x: Any) -> Any:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            func.grad(f)(X)
+        assert frames(caught.value).count("us") > 1
+
+    def test_again_and_again(self):
+        """An exception that is kept and raised anew has the frames of the program once more, and no more of multigrad's."""
+        kept = LookupError("kept")
+
+        def f(x: Any) -> Any:
+            raise kept
+
+        for _ in range(3):
+            kept.__traceback__ = None
+            assert raised(lambda: func.grad(f)(X)) is kept and frames(kept)[-3:] == ["here", "us", "here"]
+
+
+class TestNotes:
+    def test_name_the_operation_the_shapes_and_what_to_do(self):
+        error = raised(lambda: mg.ones((2, 3)) * mg.ones((4, 3)))
+        assert error.__notes__ == ["multigrad.multiply: x1 has shape (2, 3) and dtype float64, x2 has shape (4, 3) and dtype float64. "
+                                   "Shapes broadcast where their lengths, counted from the last axis, are equal or 1: reshape one of them, or give "
+                                   "it an axis of length 1 with expand_dims()."]
+
+    def test_name_the_operation_that_the_program_called(self):
+        (note,) = raised(lambda: mg.linalg.trace(mg.ones(2))).__notes__
+        assert note.startswith("multigrad.linalg.trace: x has shape (2,)")
+
+    def test_give_the_shapes_of_one_example(self):
+        (note,) = raised(lambda: func.vmap(lambda x: x * mg.asarray(Y))(np.ones((4, 2)))).__notes__
+        assert "x1 has shape (2,)" in note
+
+    def test_notes_of_the_program_stay(self):
+        def f(x: Any) -> Any:
+            try:
+                return x * mg.asarray(Y)
+            except ValueError as error:
+                error.add_note("in the third layer")
+                raise
+
+        assert [n.partition(":")[0] for n in raised(lambda: func.grad(f)(X)).__notes__] == ["multigrad.multiply", "in the third layer"]
+
+    def test_errors_of_multigrad_have_none(self):
+        error = raised(lambda: mg.ones(2) * mg.namespace("strict").ones(2))
+        assert not hasattr(error, "__notes__") and "multiply" in str(error)
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import multigrad as mg
+
+def loss(w):
+    return mg.sum(w * mg.asarray(np.ones(3)))
+
+def train():
+    return mg.func.grad(loss)(np.ones(2))
+
+{run}
+"""
+
+
+def run(*arguments: str, feed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if name != "MULTIGRAD_TRACEBACK"}
+    return subprocess.run([sys.executable, *arguments], input=feed, capture_output=True, text=True, env=clean | environment, timeout=120, check=False)
+
+
+class TestPrograms:
+    def test_a_script(self, tmp_path):
+        path = tmp_path / "script.py"
+        path.write_text(SCRIPT.format(run="train()"))
+        shown = run(str(path)).stderr
+        assert [line.strip() for line in shown.splitlines() if line.startswith("  File")][-2].endswith(f'"{path}", line 7, in loss')
+        assert "multigrad.multiply: x1 has shape (2,)" in shown and shown.count("  File") == 5
+        assert run(str(path), MULTIGRAD_TRACEBACK="full").stderr.count("  File") > 7
+
+    def test_a_thread(self, tmp_path):
+        path = tmp_path / "script.py"
+        path.write_text(SCRIPT.format(run="import threading\nt = threading.Thread(target=train)\nt.start()\nt.join()"))
+        shown = run(str(path)).stderr
+        assert "in loss" in shown and shown.count(os.sep + "multigrad" + os.sep) == 1 and "<multigrad multiply" in shown
+
+    def test_a_generator(self) -> None:
+        def rows() -> Any:
+            for _ in range(2):
+                yield func.grad(scalar)(X)
+
+        assert frames(raised(lambda: list(rows()))) == ["here", "here", "here", "us", "here", "us"]
+
+    def test_a_group(self) -> None:
+        """Each error of a group is folded, and so is a group that a function of the program raises inside."""
+        def both(x: Any) -> Any:
+            raise ExceptionGroup("both", [raised(lambda: scalar(x)), raised(lambda: func.grad(scalar)(X))])  # type: ignore[list-item]
+
+        group: Any = raised(lambda: func.grad(both)(X))
+        assert frames(group) == ["here", "here", "us", "here"]
+        assert [frames(error) for error in group.exceptions] == [["here", "here", "here", "us"], ["here", "here", "us", "here", "us"]]
+
+    def test_tasks(self) -> None:
+        async def one() -> Any:
+            return func.grad(scalar)(X)
+
+        async def all_of_them() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(one())
+                tasks.create_task(one())
+
+        group: Any = raised(lambda: asyncio.run(all_of_them()))
+        assert [frames(error) for error in group.exceptions] == [["here", "us", "here", "us"]] * 2
+
+    def test_a_pool(self):
+        with ThreadPoolExecutor(1) as pool:
+            error = pool.submit(lambda: func.grad(scalar)(X)).exception()
+        assert error is not None and frames(error)[-4:] == ["here", "us", "here", "us"]
+
+    def test_an_excepthook_of_the_program(self, tmp_path):
+        path = tmp_path / "script.py"
+        path.write_text(SCRIPT.format(run="sys.excepthook = lambda kind, error, tb: print('mine', kind.__name__, error.__notes__[0][:18])\ntrain()"))
+        assert run(str(path)).stdout == "mine ValueError multigrad.multiply\n"
+
+    def test_pdb_after_the_fact(self, tmp_path):
+        path = tmp_path / "script.py"
+        path.write_text(SCRIPT.format(run="import pdb\ntry:\n    train()\nexcept ValueError as error:\n    pdb.post_mortem(error.__traceback__)"))
+        shown = run(str(path), feed="up\np w.shape\nup\nup\nwhere\nq\n").stdout
+        assert "(2,)" in shown and "-> return mg.sum(w * mg.asarray(np.ones(3)))" in shown and "-> return mg.func.grad(loss)(np.ones(2))" in shown
+
+    def test_pytest_ends_at_the_line_of_the_test(self, tmp_path):
+        path = tmp_path / "test_it.py"
+        path.write_text(SCRIPT.format(run="def test_it():\n    a, b = mg.ones(2), mg.ones(3)\n    a * b"))
+        shown = run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)).stdout
+        assert ">       a * b" in shown and "test_it.py:14: ValueError" in shown and "_failed(" not in shown
+        assert "multigrad.multiply: x1 has shape (2,)" in shown
+
+    def test_pytest_stops_in_the_debugger(self, tmp_path):
+        path = tmp_path / "test_it.py"
+        path.write_text(SCRIPT.format(run="def test_it():\n    a, b = mg.ones(2), mg.ones(3)\n    a * b"))
+        shown = run("-m", "pytest", "-q", "--pdb", "-p", "no:cacheprovider", str(path), feed="up\np a.shape, b.shape\nq\n").stdout
+        assert "((2,), (3,))" in shown
+
+    def test_a_breakpoint_inside(self):
+        """Debuggers that stop while the program runs see all frames: only what is raised is folded."""
+        seen: list[str] = []
+
+        def f(x: Any) -> Any:
+            frame = sys._getframe().f_back
+            while frame is not None:
+                seen.append(frame.f_code.co_filename)
+                frame = frame.f_back
+            return mg.sum(x)
+
+        func.grad(f)(X)
+        assert sum(name.startswith(OWN) for name in seen) > 1
+
+
+def test_threads_do_not_meet(xp):
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        for _ in range(50):
+            errors.append(raised(lambda: leaf(xp, 2) * leaf(xp, 3)))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(errors) == 200 and all(frames(e)[-2:] == ["here", "us"] for e in errors)
+
+
+def test_a_traceback_without_an_end():
+    """Exceptions may refer to each other in a circle."""
+    first, second = LookupError("a"), LookupError("b")
+    first.__context__, second.__context__ = second, first
+
+    def f(x: Any) -> Any:
+        raise first
+
+    assert raised(lambda: func.grad(f)(X)) is first and isinstance(first.__traceback__, TracebackType)
+
+
+def test_jax_has_its_own_folding():
+    jax = pytest.importorskip("jax")
+    x = mg.asarray(jax.numpy.ones(2))
+    error = raised(lambda: x * jax.numpy.ones(3))
+    assert frames(error) == ["here", "here", "us"] and "multigrad.multiply" in "".join(error.__notes__)
